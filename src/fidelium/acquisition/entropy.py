@@ -1,0 +1,125 @@
+"""The gain of Algorithm 2: how much a query would tell about the target's maximum f*.
+
+    a(x, m) = I(f*; .) = H(.) - E_f*[ H(. | f_M(x) <= f*) ]                                               eq. (ac)
+
+`paper_gain` is about the noise-free f_m(x), with both branches to the letter. `observation_gain` is about the
+observation y_m(x): the noise-free gain at a point whose mean equals f* stays large however small the variance, and the
+search then asks one point for ever. Both are finite with finite gradients for any data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from fidelium.numerics.normal import log_cdf, truncated_variance, truncation_entropy_loss
+from fidelium.numerics.quadrature import gauss_hermite
+from fidelium.surrogates.base import Point, Posterior, Scalar
+
+Gain = Callable[[Posterior, Float[Array, " s"], Point, int], Scalar]
+"""The gain of a query (x, m), from the posterior, draws of f*, x and m."""
+
+_CHAIN_NODES = 5
+_FINE_NODES = 33
+_FINE_REACH = 4.0
+_LEAST_SHARE = 1e-9
+
+
+def paper_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
+    """I(f*; f_m(x)), Algorithm 2 to the letter (before the division by the cost)."""
+    means, variances = posterior.marginals(x)
+    if fidelity < means.shape[0] - 1:
+        return _paper_below(posterior, f_star, x, fidelity, means[fidelity], variances[fidelity])
+    # H_0 - H_1 = beta phi(beta) / (2 Phi(beta)) - log Phi(beta), eq. (entropy-M)
+    beta = (f_star - means[-1]) / jnp.sqrt(variances[-1])
+    return jnp.mean(jax.vmap(truncation_entropy_loss)(beta))
+
+
+def _paper_below(
+    posterior: Posterior, f_star: Float[Array, " s"], x: Point, m: int, mean: Scalar, variance: Scalar
+) -> Scalar:
+    z, g = gauss_hermite(_CHAIN_NODES)
+    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * z)
+
+    def variance_given(f_star: Scalar) -> Scalar:
+        # nu_k = g_k R(t_k) / Z,   variance Z_2/Z - Z_1^2/Z^2 = sum_k nu_k (t_k - mean)^2, here in units of eta_m
+        nu = _normalised(np.log(g), jax.vmap(log_cdf)((f_star - target_mean) / jnp.sqrt(target_var)))
+        return _variance(nu, z)
+
+    shares = jnp.maximum(jax.vmap(variance_given)(f_star), _LEAST_SHARE)
+    # H_0 - H_1 = log(eta_m) / 2 - mean over f* of log(Z_2/Z - Z_1^2/Z^2) / 2
+    return jnp.mean(-0.5 * jnp.log(shares))
+
+
+def observation_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
+    """I(f*; y_m(x)), with Gaussian entropies: -log(1 - rho^2 (1 - v)) / 2.
+
+    rho^2 = eta / (eta + sigma^2) is the share of signal in the observation, v the variance that is left of f_m(x) by
+    knowing f_M(x) <= f*, as a share of eta: 1 - r (r + beta) at the target, by quadrature below it.
+    """
+    means, variances = posterior.marginals(x)
+    mean, variance = means[fidelity], variances[fidelity]
+    if fidelity < means.shape[0] - 1:
+        left = _share_left_below(posterior, f_star, x, fidelity, mean, variance)
+    else:
+        left = jax.vmap(truncated_variance)((f_star - mean) / jnp.sqrt(variance))
+    signal = variance / (variance + posterior.noise_var(fidelity))
+    share = 1 - signal * (1 - jnp.clip(left, 0.0, 1.0))
+    return jnp.mean(-0.5 * jnp.log(jnp.maximum(share, _LEAST_SHARE)))
+
+
+def _share_left_below(
+    posterior: Posterior, f_star: Float[Array, " s"], x: Point, m: int, mean: Scalar, variance: Scalar
+) -> Float[Array, " s"]:
+    """Var[f_m | f_M <= f*] / Var[f_m] for each f*.
+
+    The chain is evaluated at the Gauss-Hermite nodes only; between them the moments of f_M given f_m are interpolated,
+    so that the integral over the nearly discontinuous P(f_M <= f* | f_m) can use many more nodes.
+    """
+    z, _ = gauss_hermite(_CHAIN_NODES)
+    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * z)
+    fine_mean = _INTERPOLATION @ target_mean
+    fine_std = jnp.exp(0.5 * (_INTERPOLATION @ jnp.log(target_var)))
+
+    def share(f_star: Scalar) -> Scalar:
+        nu = _normalised(_FINE_LOG_WEIGHTS, jax.vmap(log_cdf)((f_star - fine_mean) / fine_std))
+        return _variance(nu, _FINE_Z) / _FINE_VARIANCE
+
+    return jax.vmap(share)(f_star)
+
+
+def _target_at(
+    posterior: Posterior, x: Point, m: int, values: Float[Array, " k"]
+) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    return jax.vmap(lambda value: posterior.target_given(x, m, value))(values)
+
+
+def _normalised(log_weights: Float[np.ndarray, " k"], log_r: Float[Array, " k"]) -> Float[Array, " k"]:
+    """nu_k = g_k R_k / sum_j g_j R_j."""
+    return jax.nn.softmax(log_weights + log_r)
+
+
+def _variance(weights: Float[Array, " k"], nodes: Float[np.ndarray, " k"]) -> Scalar:
+    centre = jnp.sum(weights * nodes)
+    return jnp.sum(weights * (nodes - centre) ** 2)
+
+
+def _interpolation_matrix() -> Float[np.ndarray, "fine k"]:
+    """Piecewise linear interpolation from the Gauss-Hermite nodes to the fine ones, constant slope beyond the ends."""
+    nodes, _ = gauss_hermite(_CHAIN_NODES)
+    left = np.clip(np.searchsorted(nodes, _FINE_Z) - 1, 0, len(nodes) - 2)
+    share = (_FINE_Z - nodes[left]) / (nodes[left + 1] - nodes[left])
+    matrix = np.zeros((len(_FINE_Z), len(nodes)))
+    rows = np.arange(len(_FINE_Z))
+    matrix[rows, left], matrix[rows, left + 1] = 1 - share, share
+    return matrix
+
+
+_FINE_Z = np.linspace(-_FINE_REACH, _FINE_REACH, _FINE_NODES)
+_FINE_LOG_WEIGHTS = -0.5 * _FINE_Z**2 - np.log(np.sum(np.exp(-0.5 * _FINE_Z**2)))
+_FINE_VARIANCE = float(np.sum(np.exp(_FINE_LOG_WEIGHTS) * _FINE_Z**2))
+_INTERPOLATION = _interpolation_matrix()

@@ -1,0 +1,64 @@
+"""Draws of f*, the target's maximum: each posterior draw of f_M as a function is maximised (Algorithm 1, line 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.surrogates.base import Paths, Posterior
+
+
+@dataclass(frozen=True)
+class SampledMaxima:
+    """Draws of the maximum and where each was attained.
+
+    Args:
+        value: f*, in the model's units of the target, `(draws,)`.
+        unit_x: the maximisers, `(draws, d)`.
+    """
+
+    value: NDArray[np.float64]
+    unit_x: NDArray[np.float64]
+
+
+def sample_maxima(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
+    """Maximise every path: L-BFGS from its best candidates, all paths and starts in one batch.
+
+    Args:
+        paths: the draws.
+        candidates: points to start from, `(n, d)`; every path takes its own best ones.
+        starts: how many starts each path gets.
+        steps: evaluations at most.
+    """
+    screened = np.asarray(_screen(paths, candidates))  # (n, draws)
+    draws = screened.shape[1]
+    best = np.argsort(-screened, axis=0)[:starts].T  # (draws, starts)
+    which = np.repeat(np.arange(draws), starts)
+    start = candidates[best.reshape(-1)]
+    found = maximise_rows(lambda x: _paths_and_gradients(paths, which, x), start, 0.0, 1.0, steps=steps)
+    value = found.value.reshape(draws, starts)
+    winner = np.argmax(value, axis=1)
+    x = found.x.reshape(draws, starts, -1)
+    return SampledMaxima(value[np.arange(draws), winner], x[np.arange(draws), winner])
+
+
+@partial(jax.jit, static_argnums=2)
+def draw_paths(posterior: Posterior, key: jax.Array, count: int) -> Paths:
+    """`count` draws of the target as functions, in one compiled step."""
+    return posterior.draw_paths(key, count)
+
+
+@jax.jit
+def _screen(paths: Paths, x: Float[Array, "n d"]) -> Float[Array, "n draws"]:
+    return jax.vmap(paths)(x)
+
+
+@jax.jit
+def _paths_and_gradients(paths: Paths, draw: Array, x: Float[Array, "r d"]) -> tuple[Array, Array]:
+    return jax.vmap(jax.value_and_grad(lambda i, x: paths.at(i, x), argnums=1))(draw, x)

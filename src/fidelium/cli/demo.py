@@ -1,0 +1,126 @@
+"""`fidelium demo`: a built-in problem optimised while you watch, with a picture at the end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fidelium.errors import SettingError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fidelium.problems import Problem
+    from fidelium.study import Study
+
+_TARGET_QUERIES = 6
+"""Queries at the target that the default budget buys after the initial design, if nothing cheaper were asked."""
+
+
+def demo(
+    problem: Annotated[str, typer.Option(help="Built-in problem: branin, levy or park1.")] = "branin",
+    strategy: Annotated[str, typer.Option(help="How to choose what to evaluate.")] = "dnn-mfbo",
+    seed: Annotated[int, typer.Option(help="Where all randomness comes from.", min=0)] = 0,
+    budget: Annotated[float | None, typer.Option(help="Cost units to spend.", show_default="by the problem")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
+) -> None:
+    """Optimise a built-in problem, print what was found and what it cost, and draw a picture of it."""
+    from rich.console import Console
+
+    from fidelium import create_study, problems
+    from fidelium.study.runner import checked_budget
+
+    chosen = problems.get(problem)
+    study = create_study(
+        chosen.space, chosen.ladder, direction=chosen.direction, strategy=strategy, seed=seed, name=problem
+    )
+    total = checked_budget(study.ladder, _default_budget(study) if budget is None else budget)
+    _make_folder(out)
+    console = Console()
+    console.print(_introduction(study, total), highlight=False)
+    start = time.perf_counter()
+    study.optimize(chosen, total)
+    console.print(_findings(study, chosen))
+    console.print(_costs(study))
+    design = study.recommend()
+    console.print(f"the model expects {design.mean:.5g} ± {design.std:.2g} at the recommended design", highlight=False)
+    console.print(f"{len(study.trials)} queries in {time.perf_counter() - start:.0f} s", highlight=False)
+    _draw(study, chosen, out)
+    console.print(f"picture: {out / 'overview.html'} and {out / 'overview.png'}", highlight=False, soft_wrap=True)
+
+
+def _default_budget(study: Study) -> float:
+    initial = sum(study.initial[rung.name] * rung.cost for rung in study.ladder)
+    return float(round(initial + _TARGET_QUERIES * study.ladder.target.cost, -1))
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"cannot make the folder {str(out)!r}: {error.strerror}") from None
+
+
+def _introduction(study: Study, budget: float) -> str:
+    fidelities = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in study.ladder)
+    return (
+        f"[bold]{study.name}[/]: {study.direction} at [bold]{study.ladder.target.name}[/] over "
+        f"{', '.join(study.space.names)} ({fidelities}) with {study.strategy}, spending {budget:g}"
+    )
+
+
+def _findings(study: Study, problem: Problem) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from fidelium.problems import recommendation_regret
+
+    target = problem.ladder.target.name
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for header in (*study.space.names, f"value at {target}", "regret"):
+        table.add_column(header, justify="right")
+    design = study.recommend().params
+    optimum = min(problem.optimisers, key=lambda params: _distance(problem, params, design))
+    found = {"recommended": design, "nearest optimum" if len(problem.optimisers) > 1 else "optimum": optimum}
+    if study.best is not None:
+        found = {"best observed": study.best.params, **found}
+    for name, params in found.items():
+        value, regret = problem.evaluate(params, target), recommendation_regret(problem, params)
+        table.add_row(name, *_texts(params), f"{value:.5g}", f"{max(regret, 0.0):.2g}")
+    return table
+
+
+def _distance(problem: Problem, one: dict[str, object], other: dict[str, object]) -> float:
+    return float(sum(abs(problem.space.encode(one) - problem.space.encode(other))))
+
+
+def _texts(params: dict[str, object]) -> list[str]:
+    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in params.values()]
+
+
+def _costs(study: Study) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table("fidelity", box=SIMPLE_HEAD, show_footer=True)
+    for header in ("cost each", "queries", "cost", "share"):
+        table.add_column(header, justify="right")
+    for rung in study.ladder:
+        queries = sum(trial.fidelity == rung for trial in study.trials)
+        cost = queries * rung.cost
+        name = f"{rung.name} (target)" if rung == study.ladder.target else rung.name
+        table.add_row(name, f"{rung.cost:g}", str(queries), f"{cost:g}", f"{cost / study.spent:.0%}")
+    footers = ("all", "", str(len(study.trials)), f"{study.spent:g}", "100%")
+    for column, footer in zip(table.columns, footers, strict=True):
+        column.footer = footer
+    return table
+
+
+def _draw(study: Study, problem: Problem, out: Path) -> None:
+    from fidelium import plots
+
+    plots.write(plots.overview(study, problem=problem), out / "overview.html", out / "overview.png")

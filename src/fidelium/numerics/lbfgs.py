@@ -1,0 +1,148 @@
+"""L-BFGS in a box, for many starting points at once.
+
+Each row is its own search with its own curvature pairs and step length; what they share is the call: one compiled
+value-and-gradient of all rows per step. The box is kept by projection, with the variables held at a bound left out of
+the quasi-Newton direction (Bertsekas 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.float64]
+ValueAndGradient = Callable[[Rows], tuple[Any, Any]]
+"""Values `(rows,)` and gradients `(rows, d)` at points `(rows, d)`, as NumPy or JAX arrays."""
+
+_ARMIJO = 1e-4
+_SHRINK = 0.3
+_MOST_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class Maxima:
+    """Where each row ended.
+
+    Args:
+        x: the best point of every row, `(rows, d)`.
+        value: its value, `(rows,)`.
+    """
+
+    x: Rows
+    value: Rows
+
+    @property
+    def best(self) -> int:
+        """The row with the highest value."""
+        return int(np.argmax(self.value))
+
+
+def maximise_rows(
+    value_and_gradient: ValueAndGradient,
+    start: Rows,
+    lower: Rows | float,
+    upper: Rows | float,
+    *,
+    steps: int = 50,
+    memory: int = 8,
+    tolerance: float = 1e-7,
+) -> Maxima:
+    """Climb from every row of `start` to a maximum within the box.
+
+    Args:
+        value_and_gradient: what to climb. A row's value may depend on that row alone. A value that is not finite counts
+            as worse than any other.
+        start: the starting points, `(rows, d)`.
+        lower: lower bounds, broadcast against a row.
+        upper: upper bounds.
+        steps: calls of `value_and_gradient` at most, the first one included.
+        memory: curvature pairs kept per row.
+        tolerance: a row rests when its projected gradient, or the gain of its last step, is this small.
+
+    Returns:
+        The best point each row has seen.
+    """
+    x = np.clip(np.asarray(start, dtype=float), lower, upper)
+    value, gradient = _evaluate(value_and_gradient, x)
+    s_pairs: list[Rows] = []
+    y_pairs: list[Rows] = []
+    resting = np.zeros(len(x), dtype=bool)
+    step_length = np.ones(len(x))
+    halvings = np.zeros(len(x), dtype=int)
+    direction = _direction(x, gradient, s_pairs, y_pairs, lower, upper)
+    for _ in range(steps - 1):
+        resting |= np.max(np.abs(np.clip(x + gradient, lower, upper) - x), axis=1) < tolerance
+        if resting.all():
+            break
+        step = np.where(resting, 0.0, step_length)[:, None] * direction
+        trial_x = np.clip(x + step, lower, upper)
+        trial_value, trial_gradient = _evaluate(value_and_gradient, trial_x)
+        move = trial_x - x
+        accepted = (trial_value >= value + _ARMIJO * np.sum(gradient * move, axis=1)) & ~resting
+        with np.errstate(invalid="ignore"):  # a row that never was finite
+            rose = np.nan_to_num(trial_value - value, nan=0.0)
+        # a row that was refused tries a shorter step next time; one that was refused too often rests
+        halvings = np.where(accepted, 0, halvings + 1)
+        step_length = np.where(accepted, 1.0, step_length * _SHRINK)
+        resting |= halvings > _MOST_HALVINGS
+        resting |= accepted & (rose <= tolerance * np.maximum(1.0, np.abs(value)) * 1e-3)
+        keep = accepted[:, None]
+        # pairs of rows that did not move are zero, and are skipped by the two-loop recursion
+        s_pairs.append(np.where(keep, move, 0.0))
+        y_pairs.append(np.where(keep, gradient - trial_gradient, 0.0))
+        if len(s_pairs) > memory:
+            del s_pairs[0], y_pairs[0]
+        x = np.where(keep, trial_x, x)
+        value = np.where(accepted, trial_value, value)
+        gradient = np.where(keep, trial_gradient, gradient)
+        direction = np.where(
+            keep | (halvings == 0)[:, None], _direction(x, gradient, s_pairs, y_pairs, lower, upper), direction
+        )
+    return Maxima(x, value)
+
+
+def _evaluate(value_and_gradient: ValueAndGradient, x: Rows) -> tuple[Rows, Rows]:
+    value, gradient = value_and_gradient(x)
+    value, gradient = np.asarray(value, dtype=float), np.asarray(gradient, dtype=float)
+    usable = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
+    return np.where(usable, value, -np.inf), np.where(usable[:, None], gradient, 0.0)
+
+
+def _direction(
+    x: Rows, gradient: Rows, s_pairs: list[Rows], y_pairs: list[Rows], lower: Rows | float, upper: Rows | float
+) -> Rows:
+    """The quasi-Newton direction of each row, by the two-loop recursion on its free variables."""
+    free = ~(((x <= lower) & (gradient < 0)) | ((x >= upper) & (gradient > 0)))
+    q = np.where(free, gradient, 0.0)
+    if not s_pairs:
+        return _first_step(q, lower, upper)
+    used: list[tuple[Rows, Rows, Rows, Rows]] = []
+    scale = np.full(len(x), np.nan)
+    for s, y in zip(reversed(s_pairs), reversed(y_pairs), strict=True):
+        s_free, y_free = np.where(free, s, 0.0), np.where(free, y, 0.0)
+        sy, yy = np.sum(s_free * y_free, axis=1), np.sum(y_free * y_free, axis=1)
+        curved = sy > 1e-10 * np.sqrt(np.maximum(yy * np.sum(s_free * s_free, axis=1), 1e-300))
+        rho = np.where(curved, 1 / np.where(curved, sy, 1.0), 0.0)
+        scale = np.where(np.isnan(scale) & curved, sy / np.where(curved, yy, 1.0), scale)
+        a = rho * np.sum(s_free * q, axis=1)
+        q = q - a[:, None] * y_free
+        used.append((s_free, y_free, rho, a))
+    unscaled = np.isnan(scale)
+    direction = np.where(unscaled[:, None], _first_step(q, lower, upper), np.where(unscaled, 1.0, scale)[:, None] * q)
+    for s_free, y_free, rho, a in reversed(used):
+        b = rho * np.sum(y_free * direction, axis=1)
+        direction = direction + (a - b)[:, None] * s_free
+    uphill = np.sum(direction * gradient, axis=1) > 0
+    return np.where(free, np.where(uphill[:, None], direction, _first_step(q, lower, upper)), 0.0)
+
+
+def _first_step(gradient: Rows, lower: Rows | float, upper: Rows | float) -> Rows:
+    """Along the gradient, for lack of curvature: a tenth of the box at most."""
+    width = 0.1 * np.broadcast_to(np.asarray(upper, dtype=float) - np.asarray(lower, dtype=float), gradient.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        longest = np.max(np.where(np.isfinite(width), np.abs(gradient) / width, np.abs(gradient)), axis=1)
+    return gradient / np.maximum(longest, 1.0)[:, None]

@@ -1,0 +1,41 @@
+"""Data padded to a few sizes, so that compiled functions are reused while the data grow."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+SMALLEST_BUCKET = 32
+
+
+class PaddedData(eqx.Module):
+    """Observations of one fidelity; rows whose `mask` is 0 are padding.
+
+    Args:
+        x: points of the unit cube.
+        y: values.
+        mask: 1 for an observation, 0 for padding.
+    """
+
+    x: Float[Array, "n d"]
+    y: Float[Array, " n"]
+    mask: Float[Array, " n"]
+
+
+def bucket(count: int) -> int:
+    """The size that `count` rows are padded to: a power of two, at least `SMALLEST_BUCKET`."""
+    return max(SMALLEST_BUCKET, 1 << (max(count, 1) - 1).bit_length())
+
+
+def pad_rows(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """`values` with rows of zeros appended up to `size`."""
+    return np.concatenate([values, np.zeros((size - len(values), *values.shape[1:]))])
+
+
+def pad(x: NDArray[np.float64], y: NDArray[np.float64]) -> PaddedData:
+    """Observations as `PaddedData` in their bucket."""
+    size = bucket(len(y))
+    return PaddedData(*jax.device_put([pad_rows(rows, size) for rows in (x, y, np.ones(len(y)))]))

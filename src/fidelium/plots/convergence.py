@@ -1,0 +1,157 @@
+"""Best value, or simple regret, against cost, above a strip that shows which fidelity each query was spent on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import plotly.graph_objects as go
+
+from fidelium.history import Trial, TrialState
+from fidelium.plots.style import INK, Panel, add_fidelity_keys, add_heading, add_key, looks, new_figure, title_of
+from fidelium.study import Study
+
+_SMALLEST_REGRET = 1e-9
+"""What a logarithmic axis shows as zero."""
+
+
+_STAIRS = {"shape": "hv", "color": INK, "width": 2}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The course of a study.
+
+    Args:
+        spent: cost spent in total when each trial was handed out, in the order of the trials.
+        steps: (cost, best value so far), at the start and whenever a target query ended.
+        targets: the done trials at the target, with the cost spent by then.
+    """
+
+    spent: tuple[float, ...]
+    steps: tuple[tuple[float, float], ...]
+    targets: tuple[tuple[float, Trial], ...]
+
+
+def curve(study: Study) -> Curve:
+    """The course of a study: a target query counts from when it was paid for; given data is there at cost 0."""
+    trials, sign = study.trials, study.direction.sign
+    spent = tuple(accumulate(trial.cost for trial in trials))
+    done = tuple(
+        (cost, trial)
+        for cost, trial in zip(spent, trials, strict=True)
+        if trial.state is TrialState.DONE and trial.fidelity == study.ladder.target
+    )
+    best = accumulate((sign * (trial.value or 0.0) for _, trial in done), max)
+    return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(done, best, strict=True)), done)
+
+
+def convergence(study: Study, optimum: float | None = None, width: int = 800, height: int = 600) -> go.Figure:
+    """The best value at the target against cost, or the simple regret if the optimum is known.
+
+    Args:
+        study: the study.
+        optimum: the best possible value at the target.
+        width: in pixels.
+        height: in pixels.
+    """
+    figure = new_figure(title_of(study), width, height)
+    add_convergence(figure, study, optimum, Panel(1, (0, 1), (0.3, 1)), Panel(2, (0, 1), (0, 0.2)))
+    add_fidelity_keys(figure, study.ladder)
+    add_convergence_keys(figure)
+    return figure
+
+
+def add_convergence(figure: go.Figure, study: Study, optimum: float | None, top: Panel, strip: Panel) -> None:
+    """Draw the staircase with every target query into one panel, and all queries into the strip below it."""
+    course = curve(study)
+    _add_staircase(figure, study, course, optimum, top)
+    _add_strip(figure, study, course, strip)
+    add_heading(figure, f"{'Best value' if optimum is None else 'Simple regret'} against cost", x=top.x[0])
+    total = study.spent or 1.0
+    cost_axis = {"range": [-0.02 * total, 1.02 * total]}
+    top.place(figure, x=cost_axis | {"showticklabels": False}, y=_value_axis(study, course, optimum))
+    rows = {"tickvals": list(range(len(study.ladder))), "ticktext": list(study.ladder.names), "showgrid": False}
+    strip.place(
+        figure,
+        x=cost_axis | {"title": {"text": "cost spent"}},
+        y=rows | {"range": [-0.6, len(study.ladder) - 0.4]},
+    )
+
+
+def add_convergence_keys(figure: go.Figure) -> None:
+    """Explain the staircase in the legend."""
+    add_key(figure, "best so far", mode="lines", line=_STAIRS)
+
+
+def _shown(study: Study, optimum: float | None, value: float) -> float:
+    """A value at the target as the picture shows it: as it is, or as a regret."""
+    return value if optimum is None else max(study.direction.sign * (optimum - value), _SMALLEST_REGRET)
+
+
+def _value_axis(study: Study, course: Curve, optimum: float | None) -> dict[str, Any]:
+    target = study.ladder.target.name
+    if optimum is None:
+        return {"title": {"text": f"value at {target}"}}
+    regrets = [_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets] or [1.0]
+    axis = {"title": {"text": f"simple regret at {target}"}, "type": "log", "exponentformat": "power"}
+    return axis | {"dtick": 1} if max(regrets) > 100 * min(regrets) else axis
+
+
+def _add_staircase(figure: go.Figure, study: Study, course: Curve, optimum: float | None, panel: Panel) -> None:
+    ends = [*course.steps, (study.spent, course.steps[-1][1])] if course.steps else []
+    figure.add_scatter(
+        x=[cost for cost, _ in ends],
+        y=[_shown(study, optimum, best) for _, best in ends],
+        mode="lines",
+        line=_STAIRS,
+        showlegend=False,
+        name="best so far",
+        **panel.axes,
+    )
+    look = looks(study.ladder)[-1]
+    figure.add_scatter(
+        x=[cost for cost, _ in course.targets],
+        y=[_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets],
+        mode="markers",
+        marker={"color": look.colour, "symbol": look.symbol, "size": 9, "line": {"color": "white", "width": 1}},
+        text=[_hover(trial) for _, trial in course.targets],
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+        name=look.label,
+        **panel.axes,
+    )
+
+
+def _add_strip(figure: go.Figure, study: Study, course: Curve, panel: Panel) -> None:
+    for m, (rung, look) in enumerate(zip(study.ladder, looks(study.ladder), strict=True)):
+        pairs = zip(course.spent, study.trials, strict=True)
+        same = [(cost, trial) for cost, trial in pairs if trial.fidelity == rung]
+        failed = [trial.state is TrialState.FAILED for _, trial in same]
+        figure.add_scatter(
+            x=[cost for cost, _ in same],
+            y=[m] * len(same),
+            mode="markers",
+            marker={
+                "color": look.colour,
+                "symbol": ["x" if each else look.symbol for each in failed],
+                "size": 7,
+                "opacity": 0.7,
+            },
+            text=[_hover(trial) for _, trial in same],
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+            name=look.label,
+            **panel.axes,
+        )
+
+
+def _hover(trial: Trial) -> str:
+    outcome = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
+    params = "<br>".join(f"{name} = {_number(value)}" for name, value in trial.params.items())
+    return f"trial {trial.number} at {trial.fidelity.name}: {outcome}<br>{params}"
+
+
+def _number(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,133 @@
+"""One look for all pictures: colours that colour-blind readers tell apart, light background, panels placed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from fidelium.fidelity import FidelityLadder
+from fidelium.problems import Problem
+from fidelium.study import Study
+
+# Okabe and Ito's palette: cool colours for the cheap fidelities, vermillion for the target wherever it stands
+_CHEAP = ("#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
+_TARGET = "#D55E00"
+_SYMBOLS = ("circle", "square", "triangle-up", "cross", "triangle-down")
+
+INK = "#222222"
+FAINT = "#8A8A8A"
+_GRID = "#E6E6E6"
+_FONT = 14
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a fidelity is drawn everywhere.
+
+    Args:
+        label: its name and cost.
+        colour: of its lines and markers.
+        symbol: of its markers.
+    """
+
+    label: str
+    colour: str
+    symbol: str
+
+    def band(self, alpha: float = 0.18) -> str:
+        """The colour, almost transparent."""
+        red, green, blue = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
+        return f"rgba({red},{green},{blue},{alpha})"
+
+
+def looks(ladder: FidelityLadder) -> tuple[Look, ...]:
+    """The look of each fidelity, low to high."""
+    cheap = [
+        Look(f"{rung.name} (cost {rung.cost:g})", _CHEAP[m % len(_CHEAP)], _SYMBOLS[m % len(_SYMBOLS)])
+        for m, rung in enumerate(ladder[:-1])
+    ]
+    target = ladder.target
+    return (*cheap, Look(f"{target.name} (cost {target.cost:g}, target)", _TARGET, "diamond"))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A pair of axes in a figure.
+
+    Args:
+        number: 1 for the first pair.
+        x: from and to, as shares of the width.
+        y: from and to, as shares of the height, from below.
+    """
+
+    number: int
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """What a trace needs to be drawn in this panel."""
+        return {"xaxis": self._name("x"), "yaxis": self._name("y")}
+
+    def place(self, figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> None:
+        """Add the axes to the figure, with Plotly's settings for each."""
+        for letter, other, domain, settings in (("x", "y", self.x, x), ("y", "x", self.y, y)):
+            name = f"{letter}axis{self._suffix}"
+            common = {"showgrid": True, "gridcolor": _GRID, "zeroline": False, "linecolor": FAINT, "ticks": "outside"}
+            figure.update_layout({name: common | {"domain": domain, "anchor": self._name(other)} | settings})
+
+    @property
+    def _suffix(self) -> str:
+        return "" if self.number == 1 else str(self.number)
+
+    def _name(self, letter: str) -> str:
+        return f"{letter}{self._suffix}"
+
+
+def title_of(study: Study, problem: Problem | None = None) -> str:
+    """What the study was, in a line."""
+    what = study.name or (problem.name if problem is not None else "study")
+    how = study.strategy if isinstance(study.strategy, str) else type(study.strategy).__name__
+    asked = sum(not trial.given for trial in study.trials)
+    return f"{what} with {how}: {asked} queries for a cost of {study.spent:g}"
+
+
+def new_figure(title: str, width: int, height: int) -> go.Figure:
+    """An empty figure with a title and a legend above everything that is drawn."""
+    return go.Figure(
+        layout={
+            "title": {"text": title, "x": 0.01, "xanchor": "left", "y": 0.985, "yanchor": "top", "font": {"size": 18}},
+            "width": width,
+            "height": height,
+            "paper_bgcolor": "white",
+            "plot_bgcolor": "white",
+            "font": {"family": "DejaVu Sans, Verdana, sans-serif", "size": _FONT, "color": INK},
+            "margin": {"l": 80, "r": 25, "t": 120, "b": 60},
+            "legend": {
+                "orientation": "h",
+                "x": 0.0,
+                "y": 1 + 36 / (height - 180),
+                "xanchor": "left",
+                "yanchor": "bottom",
+            },
+        }
+    )
+
+
+def add_heading(figure: go.Figure, text: str, x: float) -> None:
+    """Write what a part of the figure shows above it."""
+    place = {"x": x, "y": 1.01, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(text=text, showarrow=False, font={"size": 15}, **place)
+
+
+def add_key(figure: go.Figure, name: str, **drawn: Any) -> None:
+    """Explain something in the legend; all traces with data stay out of it, so that each thing is there once."""
+    figure.add_scatter(x=[None], y=[None], name=name, showlegend=True, xaxis="x", yaxis="y", **drawn)
+
+
+def add_fidelity_keys(figure: go.Figure, ladder: FidelityLadder) -> None:
+    """Explain the fidelities in the legend, low to high."""
+    for look in looks(ladder):
+        add_key(figure, look.label, mode="markers", marker={"color": look.colour, "symbol": look.symbol, "size": 10})

@@ -1,0 +1,76 @@
+"""What a problem is: a space, a ladder, one function per fidelity, and the optimum of the target as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fidelium.errors import SettingError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction
+from fidelium.space import Params, SearchSpace
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An objective at several fidelities whose best value is known.
+
+    It is an objective itself: `study.optimize(problem, budget=...)`.
+
+    Args:
+        name: what `problems.get` calls it.
+        space: the parameters.
+        ladder: the fidelities, low to high.
+        direction: whether the largest or the smallest value at the target is wanted.
+        functions: one per fidelity, low to high, called with the parameters as keywords.
+        optimum: the best value at the target.
+        optimisers: all designs that reach it.
+        initial: name of fidelity -> number of initial points.
+        reference: where the problem was published.
+
+    Raises:
+        SettingError: if there is not one function per fidelity, the optimum is not finite or has no optimiser, or an
+            initial size is not a whole number >= 0.
+        FidelityError: if `initial` names a fidelity the ladder does not have.
+        SpaceError: if an optimiser is outside the space.
+    """
+
+    name: str
+    space: SearchSpace
+    ladder: FidelityLadder
+    direction: Direction
+    functions: tuple[Callable[..., float], ...]
+    optimum: float
+    optimisers: tuple[Params, ...]
+    initial: Mapping[str, int]
+    reference: str
+
+    def __post_init__(self) -> None:
+        if len(self.functions) != len(self.ladder):
+            raise SettingError(
+                f"problem {self.name!r} needs one function per fidelity ({len(self.ladder)}), got {len(self.functions)}"
+            )
+        if not math.isfinite(self.optimum) or not self.optimisers:
+            raise SettingError(f"problem {self.name!r} needs a finite optimum and its optimisers, got {self.optimum!r}")
+        for params in self.optimisers:
+            self.space.validate(params)
+        for fidelity, size in self.initial.items():
+            self.ladder.index(fidelity)
+            if not isinstance(size, int) or size < 0:
+                raise SettingError(f"the initial size at {fidelity!r} must be a whole number >= 0, got {size!r}")
+
+    def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> float:
+        """The value of a design at a fidelity.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+            FidelityError: if the ladder has no fidelity of that name.
+        """
+        function = self.functions[self.ladder.index(fidelity_name)]
+        return float(function(**self.space.validate(params)))
+
+    def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> float:
+        """The objective as a study calls it."""
+        return self.evaluate(params, fidelity.name)

@@ -1,0 +1,383 @@
+"""Parameters and the search space: the user's values on one side, points of the unit cube on the other.
+
+A parameter takes one or more columns of the cube (a categorical one column per choice, the others one column). Encoding
+and decoding are exact inverses of each other on everything fidelium proposes: `snap` maps any point of the cube to the
+nearest one that stands for a valid design, `decode(snap(u))` is that design, and `encode` leads back to the same bits.
+So a suggestion is always valid, and two suggestions that mean the same design are the same point.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.errors import SpaceError
+
+Params = dict[str, Any]
+"""Values of all parameters by name, in the user's units."""
+
+_FINEST_BITS = 40
+"""A real parameter is resolved to 2**-40 of its range: finer than any simulator, coarser than a double's rounding."""
+
+_BEYOND_FLOATS = 2**1024
+"""The first power of two that is no float: whole numbers from here on are refused."""
+
+
+@runtime_checkable
+class Parameter(Protocol):
+    """What the space needs of a parameter; `Real`, `Integer` and `Categorical` are the three there are."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of columns of the unit cube this parameter takes."""
+        ...
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """Number of different values, `inf` for a real parameter."""
+        ...
+
+    @abstractmethod
+    def validate(self, value: Any) -> Any:
+        """The value as a plain Python object, if it is inside; raises `SpaceError` otherwise."""
+        ...
+
+    @abstractmethod
+    def encode(self, value: Any) -> NDArray[np.float64]:
+        """The value's columns in the unit cube, shape `(width,)`."""
+        ...
+
+    @abstractmethod
+    def decode(self, columns: NDArray[np.float64]) -> Any:
+        """The value nearest to these columns, shape `(width,)`."""
+        ...
+
+    @abstractmethod
+    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The columns `(n, width)`, each row moved to the nearest one that encodes a value."""
+        ...
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real number in [low, high], on a linear or a logarithmic scale.
+
+    Args:
+        low: lower bound.
+        high: upper bound, above `low`.
+        log: whether equal ratios (instead of equal differences) are equally far apart; needs `low > 0`.
+
+    Raises:
+        SpaceError: if the bounds are not finite, reversed, closer together than doubles can resolve, or not positive
+            for a log scale.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds("Real", self.low, self.high, self.log, above=0)
+        if not math.isfinite(self._ends[1] - self._ends[0]):
+            raise SpaceError(f"the range of Real({self.low!r}, {self.high!r}) is too wide for a float; rescale it")
+        if self._bits < 8:
+            raise SpaceError(f"the bounds of Real({self.low!r}, {self.high!r}) are too close to tell values apart")
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> float:
+        return math.inf
+
+    def validate(self, value: Any) -> float:
+        number = _plain_number(value)
+        if number is None or not math.isfinite(number) or not self.low <= number <= self.high:
+            raise SpaceError(f"expected a number in [{self.low:g}, {self.high:g}], got {value!r}")
+        return float(number)
+
+    def encode(self, value: Any) -> NDArray[np.float64]:
+        start, end = self._ends
+        position = (math.log(value) if self.log else value) - start
+        return self.snap(np.array([[position / (end - start)]]))[0]
+
+    def decode(self, columns: NDArray[np.float64]) -> float:
+        (unit,) = self.snap(columns[None, :])[0].tolist()
+        if unit == 1.0:
+            return float(self.high)
+        start, end = self._ends
+        position = start + unit * (end - start)
+        value = math.exp(position) if self.log and unit > 0 else (self.low if unit == 0 else position)
+        return float(min(max(value, self.low), self.high))
+
+    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        steps = 2.0**self._bits
+        return np.round(np.clip(columns, 0.0, 1.0) * steps) / steps + 0.0  # -0.0 is the same point as 0.0
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return (math.log(self.low), math.log(self.high)) if self.log else (float(self.low), float(self.high))
+
+    @cached_property
+    def _bits(self) -> int:
+        """Bits of the grid: four less than what rounding in `decode` and `encode` leaves intact, 40 at most."""
+        start, end = self._ends
+        # on a log scale exp() amplifies rounding by |log value|; one more unit covers the value's own rounding
+        magnitude = max(abs(start), abs(end)) + (1.0 if self.log else 0.0)
+        bits = 48 - math.ceil(math.log2(max(magnitude / (end - start), 1.0)))
+        if not self.log:  # below 2**-1022 doubles are 2**-1074 apart
+            bits = min(bits, 1070 + math.floor(math.log2(end - start)))
+        return min(_FINEST_BITS, bits)
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number in [low, high], both included, on a linear or a logarithmic scale.
+
+    Each value owns one cell of the unit interval and is encoded inside it, so rounding is always the same.
+
+    Args:
+        low: smallest value.
+        high: largest value, above `low`.
+        log: whether equal ratios are equally far apart; needs `low >= 1`.
+
+    Raises:
+        SpaceError: if the bounds are not whole numbers, reversed, or below 1 for a log scale.
+    """
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds("Integer", self.low, self.high, self.log, above=0)
+        for bound in (self.low, self.high):
+            if not isinstance(bound, (int, np.integer)):
+                raise SpaceError(f"the bounds of Integer must be whole numbers, got {bound!r}")
+        if max(abs(self.low), abs(self.high)) > 2**40:
+            raise SpaceError(f"Integer({self.low!r}, {self.high!r}) has too many values; use Real and round")
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> float:
+        return float(self.high - self.low + 1)
+
+    def validate(self, value: Any) -> int:
+        number = _plain_number(value)
+        if number is None or not self.low <= number <= self.high or number != int(number):
+            raise SpaceError(f"expected a whole number in [{self.low}, {self.high}], got {value!r}")
+        return int(number)
+
+    def encode(self, value: Any) -> NDArray[np.float64]:
+        return self._units(np.array([float(value)]))
+
+    def decode(self, columns: NDArray[np.float64]) -> int:
+        return int(self._values(columns)[0])
+
+    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._units(self._values(columns))
+
+    def _values(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        start, end = self._ends
+        positions = start + np.clip(units, 0.0, 1.0) * (end - start)
+        return np.clip(np.round(np.exp(positions) if self.log else positions), self.low, self.high)
+
+    def _units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        start, end = self._ends
+        return ((np.log(values) if self.log else values) - start) / (end - start)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """Half a cell beyond the bounds, so that every value owns a whole cell."""
+        low, high = self.low - 0.5, self.high + 0.5
+        return (math.log(low), math.log(high)) if self.log else (low, high)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of a few choices without an order, encoded with one column per choice.
+
+    Args:
+        choices: the values, at least two, hashable and all different.
+
+    Raises:
+        SpaceError: if there are fewer than two choices, two are equal, or one cannot be compared (a list, NaN).
+    """
+
+    choices: Sequence[Hashable]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, (str, bytes)) or not isinstance(self.choices, Sequence):
+            raise SpaceError(f"the choices of Categorical must be a list or tuple, got {self.choices!r}")
+        if len(self.choices) < 2:
+            raise SpaceError(f"Categorical needs at least two choices, got {list(self.choices)!r}")
+        for position, choice in enumerate(self.choices):
+            if not isinstance(choice, Hashable):
+                raise SpaceError(f"the choices of Categorical must be hashable, got {choice!r}")
+            if not _same(choice, choice):
+                raise SpaceError(f"a choice of Categorical must be equal to itself, got {choice!r}")
+            if any(_same(choice, other) for other in self.choices[:position]):
+                raise SpaceError(f"the choices of Categorical must differ, got {choice!r} twice")
+
+    @property
+    def width(self) -> int:
+        return len(self.choices)
+
+    @property
+    def size(self) -> float:
+        return float(len(self.choices))
+
+    def validate(self, value: Any) -> Any:
+        return self.choices[self._position(value)]
+
+    def encode(self, value: Any) -> NDArray[np.float64]:
+        columns = np.zeros(self.width)
+        columns[self._position(value)] = 1.0
+        return columns
+
+    def decode(self, columns: NDArray[np.float64]) -> Any:
+        return self.choices[int(np.argmax(columns))]
+
+    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.eye(self.width)[np.argmax(columns, axis=1)]
+
+    def _position(self, value: Any) -> int:
+        for position, choice in enumerate(self.choices):
+            if _same(choice, value):
+                return position
+        raise SpaceError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.choices))
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The parameters of a design, by name.
+
+    Args:
+        parameters: name -> `Real`, `Integer` or `Categorical`.
+
+    Raises:
+        SpaceError: if there is no parameter, a name is not a non-empty string, or a value is no parameter.
+    """
+
+    parameters: Mapping[str, Parameter]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameters, Mapping):
+            raise SpaceError(f"a search space is a dict of name -> parameter, got {self.parameters!r}")
+        if not self.parameters:
+            raise SpaceError("a search space needs at least one parameter, got none")
+        for name, parameter in self.parameters.items():
+            if not isinstance(name, str) or not name.strip():
+                raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
+            if not isinstance(parameter, Parameter) or isinstance(parameter, type):
+                raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names, in the order given."""
+        return tuple(self.parameters)
+
+    @cached_property
+    def dimension(self) -> int:
+        """Number of columns of the unit cube."""
+        return sum(parameter.width for parameter in self.parameters.values())
+
+    @property
+    def size(self) -> float:
+        """Number of different designs, `inf` if a parameter is real."""
+        return math.prod(parameter.size for parameter in self.parameters.values())
+
+    def validate(self, params: Mapping[str, Any]) -> Params:
+        """The parameter values as plain Python objects, in the space's order.
+
+        Raises:
+            SpaceError: if a parameter is missing, unknown, or outside its range.
+        """
+        if not isinstance(params, Mapping):
+            raise SpaceError(f"params must be a dict with {', '.join(map(repr, self.names))}, got {params!r}")
+        if missing := [name for name in self.names if name not in params]:
+            raise SpaceError(f"missing parameter {', '.join(map(repr, missing))}; got {list(params)}")
+        if unknown := [name for name in params if name not in self.parameters]:
+            raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}")
+        values: Params = {}
+        for name, parameter in self.parameters.items():
+            try:
+                values[name] = parameter.validate(params[name])
+            except SpaceError as error:
+                raise SpaceError(f"parameter {name!r}: {error}") from None
+        return values
+
+    def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
+        """The point of the unit cube that stands for valid `params`, shape `(dimension,)`."""
+        return np.concatenate([parameter.encode(params[name]) for name, parameter in self.parameters.items()])
+
+    def decode(self, unit_x: NDArray[np.float64]) -> Params:
+        """The valid parameter values nearest to a point of the unit cube, shape `(dimension,)`."""
+        return {
+            name: self.parameters[name].decode(np.asarray(unit_x)[columns]) for name, columns in self._columns.items()
+        }
+
+    def snap(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each row of `(n, dimension)` moved to the nearest point that stands for a valid design."""
+        unit_x = np.asarray(unit_x, dtype=float)
+        parts = [self.parameters[name].snap(unit_x[:, columns]) for name, columns in self._columns.items()]
+        return np.concatenate(parts, axis=1)
+
+    def sample(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
+        """`count` uniformly random designs as points of the unit cube, `(count, dimension)`."""
+        return self.snap(generator.random((count, self.dimension)))
+
+    @cached_property
+    def _columns(self) -> dict[str, slice]:
+        columns: dict[str, slice] = {}
+        start = 0
+        for name, parameter in self.parameters.items():
+            columns[name] = slice(start, start + parameter.width)
+            start += parameter.width
+        return columns
+
+
+def _plain_number(value: Any) -> float | int | None:
+    """`value` as a plain number, or None if it is not one (a bool is not) or is too large for a float."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, float):
+            return None if math.isnan(number) else number
+        return number if abs(number) < _BEYOND_FLOATS else None
+    return None
+
+
+def _same(choice: Any, value: Any) -> bool:
+    """Whether two choices are the same value of the same kind: True and 1 differ, 1 and 1.0 do not."""
+    if isinstance(choice, bool) != isinstance(value, bool) or not isinstance(value, Hashable):
+        return False  # what cannot be hashed may not even compare to a truth value (an array)
+    return choice == value
+
+
+def _check_bounds(kind: str, low: Any, high: Any, log: bool, above: float) -> None:
+    for bound in (low, high):
+        number = _plain_number(bound)
+        if number is None or not math.isfinite(number):
+            raise SpaceError(f"the bounds of {kind} must be finite numbers, got {bound!r}")
+    if low >= high:
+        raise SpaceError(f"{kind} needs low < high, got low={low!r} and high={high!r}")
+    if log and low <= above:
+        raise SpaceError(f"{kind} with log=True needs low > {above}, got low={low!r}")

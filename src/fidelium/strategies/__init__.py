@@ -1,0 +1,1 @@
+"""Strategies: what to evaluate next. One small file per method."""

@@ -1,0 +1,73 @@
+"""What a strategy is: a pure function from what is known to the next query. No JAX here: naming one is cheap."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.history import History, Query
+from fidelium.randomness import Key
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Decides where, and at which fidelity, to evaluate next.
+
+    `propose` is pure: it keeps no state, and the same history, pending queries and key give the same query. Its query
+    is valid in the history's space and affordable (`history.affordable`).
+    """
+
+    @abstractmethod
+    def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
+        """The next query, given everything observed and the queries still running."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The design a model would choose, in the maximising sign and the objective's units.
+
+    Args:
+        unit_x: the design as a point of the unit cube, `(d,)`.
+        mean: posterior mean of the target there.
+        std: posterior standard deviation of the target there.
+    """
+
+    unit_x: NDArray[np.float64]
+    mean: float
+    std: float
+
+
+@runtime_checkable
+@runtime_checkable
+class Model(Protocol):
+    """A fitted surrogate as the study sees it: arrays in, arrays out, in the objective's units, to be maximised."""
+
+    @abstractmethod
+    def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation of the objective at points `(n, d)` and a fidelity's position."""
+        ...
+
+    @abstractmethod
+    def recommend(self) -> Recommendation:
+        """The design this model would choose at the target."""
+        ...
+
+
+@runtime_checkable
+class Modelled(Protocol):
+    """A strategy that can show the model behind its choices."""
+
+    @abstractmethod
+    def model(self, history: History, key: Key) -> Model:
+        """The surrogate fitted to the history.
+
+        Raises:
+            NoDataError: if nothing has been observed yet.
+        """
+        ...

@@ -1,0 +1,77 @@
+"""The designs evaluated before a model has anything to learn from.
+
+Each fidelity gets its own scrambled Sobol sequence: as uniform as the paper's random points, without their clumps. The
+lower fidelities come first, so that an interrupted start has spent little.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.errors import SettingError
+from fidelium.fidelity import FidelityLadder
+from fidelium.history import History, Query
+from fidelium.randomness import Key
+from fidelium.space import SearchSpace
+
+_TRIES = 1000
+
+
+def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
+    """Points per fidelity when the user names none: 4 + 3 d at the cheapest, fewer where they cost more, at least 2."""
+    cheapest = 4 + 3 * space.dimension
+    return {rung.name: max(2, round(cheapest * (ladder[0].cost / rung.cost) ** 0.5)) for rung in ladder}
+
+
+def validated_sizes(sizes: object, ladder: FidelityLadder) -> dict[str, int]:
+    """`sizes` with every fidelity of the ladder named, low to high.
+
+    Raises:
+        FidelityError: if a name is not on the ladder.
+        SettingError: if a size is not a whole number >= 0.
+    """
+    if not isinstance(sizes, Mapping):
+        raise SettingError(f"initial must be a dict of fidelity name -> number of points, got {sizes!r}")
+    for name, size in sizes.items():
+        ladder.index(name)
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+            raise SettingError(f"initial[{name!r}] must be a whole number >= 0, got {size!r}")
+    return {name: int(sizes.get(name, 0)) for name in ladder.names}
+
+
+def initial_design(space: SearchSpace, ladder: FidelityLadder, sizes: Mapping[str, int], key: Key) -> tuple[Query, ...]:
+    """The queries of the initial design, low fidelities first."""
+    queries: list[Query] = []
+    for fidelity, name in enumerate(ladder.names):
+        for unit_x in _sobol(space, sizes.get(name, 0), key.fold(fidelity)):
+            queries.append(Query(space.decode(unit_x), fidelity))
+    return tuple(queries)
+
+
+def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
+    """A uniformly random point that was not asked at this fidelity before, unless there is hardly one left."""
+    generator = key.generator()
+    same = [query for query in pending if query.fidelity == fidelity]
+    asked = {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.encode(same)])}
+    for unit_x in history.space.sample(generator, _TRIES):
+        if unit_x.tobytes() not in asked:
+            return unit_x
+    return history.space.sample(generator, 1)[0]
+
+
+def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:
+    if count == 0:
+        return np.empty((0, space.dimension))
+    from scipy.stats import qmc  # slow to import, and only needed here
+
+    sequence = qmc.Sobol(space.dimension, scramble=True, rng=key.generator())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about sizes that are not a power of two
+        return space.snap(
+            sequence.random(2 ** math.ceil(math.log2(count)))[:count] if count > 1 else sequence.random(1)
+        )

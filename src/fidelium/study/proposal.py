@@ -1,0 +1,46 @@
+"""What a study asks next: the initial design first, then the strategy. Pure functions of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from fidelium.errors import SettingError
+from fidelium.history import History, Query, TrialState
+from fidelium.randomness import Key
+from fidelium.space import Params
+from fidelium.strategies.base import Modelled, Strategy
+from fidelium.strategies.initial_design import unasked_point
+
+
+def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
+    """The first affordable query of the initial design that nobody asked, None if there is none left."""
+    # found by comparing, not by counting: so it is still there when a larger budget affords what was skipped
+    asked = {_identity(t.params, history.ladder.index(t.fidelity)) for t in history.trials}
+    for query in design:
+        if query.fidelity in history.affordable and _identity(query.params, query.fidelity) not in asked:
+            return query
+    return None
+
+
+def next_of_strategy(history: History, strategy: Strategy, key: Key) -> Query:
+    """The strategy's proposal.
+
+    A strategy with a model has nothing to fit before the first observation: until then, random designs at the lowest
+    affordable fidelity are asked.
+
+    Raises:
+        SettingError: if the strategy proposes a fidelity it may not.
+        SpaceError: if the strategy proposes a design that is not valid.
+    """
+    if isinstance(strategy, Modelled) and not any(t.state is TrialState.DONE for t in history.trials):
+        lowest = history.affordable[0]
+        return Query(history.space.decode(unasked_point(history, history.pending, lowest, key)), lowest)
+    query = strategy.propose(history, history.pending, key)
+    if query.fidelity not in history.affordable:
+        raise SettingError(f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}")
+    return Query(history.space.validate(query.params), query.fidelity)
+
+
+def _identity(params: Params, fidelity: int) -> Hashable:
+    # with the types, since the choices True and 1 are equal in Python
+    return fidelity, tuple((type(value), value) for value in params.values())

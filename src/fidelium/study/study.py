@@ -1,0 +1,349 @@
+"""The study: the one class with a state. It hands out trials, takes their values, and answers from the model."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.errors import BudgetError, NoDataError, ObservationError, SpaceError, TrialError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction, History, Query, Trial, TrialState
+from fidelium.randomness import design_key, model_key, trial_key
+from fidelium.space import SearchSpace
+from fidelium.strategies import registry
+from fidelium.strategies.base import Model, Modelled, Strategy
+from fidelium.strategies.initial_design import initial_design
+from fidelium.study.numbers import as_number, exact_sum, remainder
+from fidelium.study.proposal import next_of_design, next_of_strategy
+from fidelium.study.runner import Objective, run
+from fidelium.study.settings import Settings
+from fidelium.study.trial import LiveTrial, RecommendedDesign
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_log = logging.getLogger("fidelium.study")
+
+
+class Study:
+    """A search for the best design: made by `create_study`, driven by `ask` and `tell` or by `optimize`.
+
+    Any number of threads may use it at once. All randomness comes from the seed and the trial's number, so the same
+    calls give the same queries.
+
+    Args:
+        settings: what the study is made from, already checked.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._trials: list[Trial] = []
+        self._lock = threading.Lock()  # held for moments, around every look at the trials
+        self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
+        self._modelling = threading.Lock()
+        self._model: tuple[int, Model] | None = None
+
+    # --- what it is made from ---
+
+    @property
+    def space(self) -> SearchSpace:
+        """The parameters."""
+        return self._settings.space
+
+    @property
+    def ladder(self) -> FidelityLadder:
+        """The fidelities, low to high; the last is the target."""
+        return self._settings.ladder
+
+    @property
+    def direction(self) -> Direction:
+        """Maximise or minimise."""
+        return self._settings.direction
+
+    @property
+    def strategy(self) -> str | Strategy:
+        """The strategy, as it was given."""
+        return self._settings.strategy
+
+    @property
+    def seed(self) -> int:
+        """The seed of all randomness; the one drawn if none was given."""
+        return self._settings.seed
+
+    @property
+    def name(self) -> str | None:
+        """What the user calls the study."""
+        return self._settings.name
+
+    @property
+    def initial(self) -> dict[str, int]:
+        """Points of the initial design, by fidelity."""
+        return dict(self._settings.initial)
+
+    # --- ask and tell ---
+
+    def ask(self, budget: float = math.inf) -> LiveTrial:
+        """A new trial to evaluate: the initial design first, then what the strategy finds most worth its cost.
+
+        Trials asked and not yet told are pending: the next `ask` knows of them and proposes something else.
+
+        Args:
+            budget: what the study may spend in total; only what still fits is proposed.
+
+        Raises:
+            BudgetError: if the rest of the budget buys no query.
+        """
+        with self._asking:
+            history = self.history(self.remaining(budget))
+            if not history.affordable:
+                raise BudgetError(
+                    f"the rest of the budget, {history.remaining:g} of {budget:g}, buys no query; "
+                    f"the cheapest costs {self.ladder[0].cost:g}"
+                )
+            number = len(history.trials)
+            query = next_of_design(history, self._design)
+            if query is None:  # only now: naming a strategy is cheap, importing it may not be
+                query = next_of_strategy(history, self._strategy, trial_key(self.seed, number))
+            self._append(Trial(number, query.params, self.ladder[query.fidelity]))
+        return LiveTrial(self, number)
+
+    def tell(self, trial: LiveTrial | Trial | int, value: float | None = None, *, failed: str | None = None) -> Trial:
+        """Finish a trial with its value, or with the reason of its failure.
+
+        A value that is NaN or infinite makes the trial a failed one, with a warning in the log: the strategy then
+        knows that nothing was learned there, and the study goes on.
+
+        Args:
+            trial: the trial, its record, or its number.
+            value: what was observed, in the user's units.
+            failed: why there is no value.
+
+        Returns:
+            The finished trial's record.
+
+        Raises:
+            TrialError: if the trial is not one of this study's, or already finished; nothing changes.
+            ObservationError: if the value is no number, or not exactly one of `value` and `failed` is given; nothing
+                changes.
+        """
+        state, number, reason = _outcome(value, failed)
+        with self._lock:
+            running = self._running(trial)
+            finished = replace(running, state=state, value=number, reason=reason)
+            self._trials[running.number] = finished
+        if failed is None and reason is not None:
+            _log.warning("trial %d at %r failed: %s", finished.number, finished.fidelity.name, reason)
+        return finished
+
+    def add_observation(self, params: Mapping[str, Any], fidelity: str | Fidelity, value: float) -> Trial:
+        """Give the study a value the user already has; it costs nothing.
+
+        Args:
+            params: values of all parameters.
+            fidelity: the fidelity's name.
+            value: what was observed there.
+
+        Returns:
+            The record of it, a done trial with `given=True`.
+
+        Raises:
+            SpaceError: if the parameters are not valid.
+            FidelityError: if the fidelity is unknown.
+            ObservationError: if the value is no finite number.
+        """
+        design, rung = self.space.validate(params), self.ladder[self.ladder.index(fidelity)]
+        number = as_number(value)
+        if number is None or not math.isfinite(number):
+            raise ObservationError(f"an observation must be a finite number, got {value!r}")
+        with self._asking:
+            trial = Trial(len(self._trials), design, rung, TrialState.DONE, number, given=True)
+            self._append(trial)
+        return trial
+
+    def optimize(
+        self, objective: Objective, budget: float, workers: int = 1, progress: bool = True, max_failures: int = 10
+    ) -> Trial | None:
+        """Ask, evaluate and tell until the budget is spent.
+
+        The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
+        the same budget after an interruption does the rest. Trials that fail cost as much as others. An interruption
+        (Ctrl-C) marks the running trials as failed, keeps everything else and goes through.
+
+        Args:
+            objective: called with the parameters (a dict) and the fidelity; returns the value. What it raises, or a
+                result that is no finite number, makes a failed trial, with the traceback in its `reason`.
+            budget: in the unit of the fidelities' costs.
+            workers: evaluations running at once, in threads. Only with one worker are the queries the same every time:
+                with more, they depend on which evaluation ends first.
+            progress: whether to show a progress bar (on a terminal); lines go to the log (level INFO) otherwise.
+            max_failures: failures in a row after which to give up.
+
+        Returns:
+            The best trial at the target, as `best`.
+
+        Raises:
+            BudgetError: if the budget is no positive finite number, or below the cost of the cheapest query.
+            SettingError: if the objective is not callable, or `workers` or `max_failures` is not at least 1.
+            ObjectiveError: after `max_failures` failures in a row, with the last traceback.
+        """
+        run(self, objective, budget, workers, progress, max_failures)
+        return self.best
+
+    # --- what is known ---
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Records of all trials as they are now: running, done and failed ones, and data that was given."""
+        with self._lock:
+            return tuple(self._trials)
+
+    @property
+    def best(self) -> Trial | None:
+        """The best observed trial at the target fidelity, None if there is none."""
+        return self.history().incumbent
+
+    @property
+    def spent(self) -> float:
+        """The cost of all trials handed out, failed and running ones included; data that was given is free."""
+        return float(exact_sum(trial.cost for trial in self.trials))
+
+    def remaining(self, budget: float) -> float:
+        """What is left of a total budget."""
+        return remainder(budget, exact_sum(trial.cost for trial in self.trials))
+
+    def history(self, remaining: float = math.inf) -> History:
+        """All trials in the form that strategies use.
+
+        Args:
+            remaining: cost units that may still be spent.
+        """
+        return History(self.space, self.ladder, self.direction, self.trials, remaining)
+
+    def recommend(self) -> RecommendedDesign:
+        """The design to take now, with the model's mean and standard deviation of the target there.
+
+        Raises:
+            NoDataError: if nothing was observed yet.
+        """
+        choice = self._fitted().recommend()
+        params = self.space.decode(np.asarray(choice.unit_x))
+        return RecommendedDesign(params, self.direction.sign * float(choice.mean), float(choice.std))
+
+    def predict(
+        self, designs: Sequence[Mapping[str, Any]], fidelity: str | Fidelity | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The model's mean and standard deviation of the objective, in the user's units.
+
+        Args:
+            designs: a list of parameter values.
+            fidelity: a fidelity's name, the target if None.
+
+        Raises:
+            SpaceError: if a design is not valid.
+            FidelityError: if the fidelity is unknown.
+            NoDataError: if nothing was observed yet.
+        """
+        if isinstance(designs, Mapping):
+            raise SpaceError("predict takes a list of designs, got one design; write predict([params])")
+        position = len(self.ladder) - 1 if fidelity is None else self.ladder.index(fidelity)
+        points = [self.space.encode(self.space.validate(params)) for params in designs]
+        unit_x = np.array(points).reshape(len(points), self.space.dimension)
+        mean, std = self._fitted().predict(unit_x, position)
+        return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """All trials as a table: number, state, fidelity, cost, value, one column per parameter, reason.
+
+        A parameter called like one of the other columns gets the prefix `params_`.
+        """
+        from fidelium.study.table import to_dataframe  # pandas is slow to import, and only needed here
+
+        return to_dataframe(self.space, self.trials)
+
+    def __repr__(self) -> str:
+        trials, best = self.trials, self.best
+        counts = Counter(trial.fidelity.name for trial in trials)
+        states = Counter(trial.state for trial in trials)
+        parts = [
+            f"{len(trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
+            *(f"{states[state]} {state}" for state in (TrialState.RUNNING, TrialState.FAILED) if states[state]),
+            f"spent {self.spent:g}",
+            "no value at the target yet" if best is None else f"best {best.value:g} at {best.params}",
+        ]
+        title = "Study" if self.name is None else f"Study {self.name!r}"
+        return f"<{title} to {self.direction} {self.ladder.target.name!r}: {', '.join(parts)}>"
+
+    # --- inside ---
+
+    @cached_property
+    def _design(self) -> tuple[Query, ...]:
+        return initial_design(self.space, self.ladder, self._settings.initial, design_key(self.seed))
+
+    @cached_property
+    def _strategy(self) -> Strategy:
+        return registry.resolve(self.strategy)
+
+    def _append(self, trial: Trial) -> None:
+        with self._lock:
+            self._trials.append(trial)
+
+    def _running(self, trial: LiveTrial | Trial | int) -> Trial:
+        """The record of a running trial of this study, whichever way it is named; the lock must be held."""
+        number = trial.number if isinstance(trial, (LiveTrial, Trial)) else trial
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self._trials):
+            raise TrialError(f"this study has no trial {trial!r}; it has {len(self._trials)}, numbered from 0")
+        record = self._trials[number]
+        foreign = trial.study is not self if isinstance(trial, LiveTrial) else False
+        if foreign or (isinstance(trial, Trial) and (trial.params, trial.fidelity) != (record.params, record.fidelity)):
+            raise TrialError(f"trial {number} ({trial!r}) comes from another study; tell it to that one")
+        if record.state is not TrialState.RUNNING:
+            raise TrialError(f"trial {number} is already finished ({_summary(record)}); ask for a new one")
+        return record
+
+    def _fitted(self) -> Model:
+        """The model of all finished trials, kept until another one finishes."""
+        finished = tuple(trial for trial in self.trials if trial.state is not TrialState.RUNNING)
+        if not any(trial.state is TrialState.DONE for trial in finished):
+            raise NoDataError("nothing has been observed yet; tell a trial's value or add an observation first")
+        with self._modelling:
+            if self._model is None or self._model[0] != len(finished):
+                history = replace(self.history(), trials=finished)
+                self._model = (len(finished), self._modelled().model(history, model_key(self.seed, len(finished))))
+            return self._model[1]
+
+    def _modelled(self) -> Modelled:
+        """The strategy if it has a model, the default strategy if not."""
+        if isinstance(self._strategy, Modelled):
+            return self._strategy
+        default = registry.resolve(registry.DEFAULT)
+        assert isinstance(default, Modelled)
+        return default
+
+
+def _outcome(value: object, failed: object) -> tuple[TrialState, float | None, str | None]:
+    """State, value and reason of a trial told `value` or `failed`."""
+    if (value is None) == (failed is None):
+        raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
+    if failed is not None:
+        if not isinstance(failed, str) or not failed.strip():
+            raise ObservationError(f"failed must be a text that says why, got {failed!r}")
+        return TrialState.FAILED, None, failed
+    number = as_number(value)
+    if number is None:
+        raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
+    if not math.isfinite(number):
+        return TrialState.FAILED, None, f"the value is {number}, not a finite number"
+    return TrialState.DONE, number, None
+
+
+def _summary(trial: Trial) -> str:
+    return f"value {trial.value:g}" if trial.value is not None else f"failed: {(trial.reason or '').splitlines()[-1]}"

@@ -1,0 +1,85 @@
+"""What a study hands out: a live view of a trial, and the design it recommends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fidelium.fidelity import Fidelity
+from fidelium.history import Trial, TrialState
+from fidelium.space import Params
+
+if TYPE_CHECKING:
+    from fidelium.study.study import Study
+
+
+class LiveTrial:
+    """A trial that was asked for: what to evaluate, and, as soon as the study is told, what came of it.
+
+    Args:
+        study: the study that knows it.
+        number: the trial's number in the study.
+    """
+
+    def __init__(self, study: Study, number: int) -> None:
+        self._study = study
+        self._number = number
+
+    @property
+    def study(self) -> Study:
+        """The study this trial belongs to."""
+        return self._study
+
+    @property
+    def record(self) -> Trial:
+        """The study's record of this trial as it is now."""
+        return self._study.trials[self._number]
+
+    @property
+    def number(self) -> int:
+        """Position in the study, from 0."""
+        return self._number
+
+    @property
+    def params(self) -> Params:
+        """A copy of the values of all parameters, plain Python objects."""
+        return dict(self.record.params)
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """The fidelity to evaluate at (`.name`, `.cost`)."""
+        return self.record.fidelity
+
+    @property
+    def value(self) -> float | None:
+        """The value told, None until then."""
+        return self.record.value
+
+    @property
+    def state(self) -> TrialState:
+        """Running, done or failed."""
+        return self.record.state
+
+    @property
+    def reason(self) -> str | None:
+        """Why the trial failed, None if it did not."""
+        return self.record.reason
+
+    def __repr__(self) -> str:
+        outcome = "" if self.value is None else f", value={self.value!r}"
+        return f"<trial {self.number} at {self.fidelity.name!r}: {self.params}, {self.state}{outcome}>"
+
+
+@dataclass(frozen=True)
+class RecommendedDesign:
+    """The design a study would choose now, with what its model expects at the target.
+
+    Args:
+        params: values of all parameters.
+        mean: posterior mean of the target there, in the user's units.
+        std: posterior standard deviation there.
+    """
+
+    params: Params
+    mean: float
+    std: float

@@ -1,0 +1,1 @@
+"""Surrogates: models of the objective at all fidelities, behind the four capabilities of `surrogates.base`."""

@@ -1,0 +1,162 @@
+"""The paper's way to learn the stack: stochastic variational learning (supplement, Sec. 3).
+
+The bound -sum KL(q(w_m) || N(0, I)) + sum E_q[log N(y_nm | f_m(x_nm), sigma_m^2)] is estimated with one
+reparameterised sample of all weights, w_m = mu_m + L_m e, and climbed by Adam on the full batch. L_m is lower
+triangular with a positive diagonal. What the text leaves open follows the authors' program (docs/deviations.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from fidelium.errors import NoDataError, SettingError
+from fidelium.history import Observations
+from fidelium.numerics.backend import jax_key
+from fidelium.numerics.padding import PaddedData, pad
+from fidelium.numerics.scaling import standardising
+from fidelium.randomness import Key
+from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
+from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
+
+FIRST_NOISE_STD = 0.1
+"""Where the learning of the noise starts, in units of the values' spread."""
+
+
+@dataclass(frozen=True)
+class VariationalStack:
+    """The stack of dense networks learned by Adam on the bound.
+
+    Args:
+        architecture: the network of every fidelity.
+        epochs: steps of Adam.
+        learning_rate: Adam's.
+        nodes: Gauss-Hermite nodes per layer.
+
+    Raises:
+        SettingError: if there is no epoch or the learning rate is not positive.
+    """
+
+    architecture: Architecture = Architecture()
+    epochs: int = 5000
+    learning_rate: float = 1e-3
+    nodes: int = 5
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise SettingError(f"epochs must be at least 1, got {self.epochs!r}")
+        if not self.learning_rate > 0:
+            raise SettingError(f"learning_rate must be above 0, got {self.learning_rate!r}")
+
+    def fit(self, observations: Sequence[Observations], key: Key) -> StackPosterior:
+        """The posterior given the observations of each fidelity.
+
+        Raises:
+            NoDataError: if there is no observation at any fidelity.
+        """
+        if not any(len(seen) for seen in observations):
+            raise NoDataError("a surrogate needs at least one observation, got none")
+        everything = standardising(np.concatenate([seen.y for seen in observations]))
+        units = [standardising(seen.y) if len(seen) else everything for seen in observations]
+        data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
+        start_key, train_key = jr.split(jax_key(key))
+        keys = jr.split(start_key, len(data))
+        dimension = observations[0].unit_x.shape[1]
+        start = tuple(
+            VariationalLayer.at_prior(self.architecture.draw(dimension + (m > 0), k)) for m, k in enumerate(keys)
+        )
+        learned = _train(start, data, train_key, self.epochs, self.learning_rate)
+        return StackPosterior.of([layer.posterior() for layer in learned], units, self.nodes)
+
+
+class VariationalLayer(eqx.Module):
+    """What is learned of one fidelity: the network, q(w), and the noise."""
+
+    network: DenseFeatures
+    weight_mean: Float[Array, " f"]
+    raw_root: Float[Array, "f f"]
+    log_noise_std: Float[Array, ""]
+
+    @staticmethod
+    def at_prior(network: DenseFeatures) -> VariationalLayer:
+        """The layer before learning: q(w) = N(0, I)."""
+        count = network.weights[-1].shape[1] + 1
+        return VariationalLayer(network, jnp.zeros(count), jnp.zeros((count, count)), jnp.log(FIRST_NOISE_STD))
+
+    @property
+    def root(self) -> Float[Array, "f f"]:
+        """L_m: lower triangular, its diagonal the exponential of what is learned."""
+        return jnp.tril(self.raw_root, -1) + jnp.diag(jnp.exp(jnp.diag(self.raw_root)))
+
+    def kl(self) -> Float[Array, ""]:
+        """KL(q(w) || N(0, I)) = (|L|^2 + |mu|^2 - F) / 2 - sum log diag L."""
+        log_diagonal = jnp.diag(self.raw_root)
+        norms = jnp.sum(self.root**2) + jnp.sum(self.weight_mean**2)
+        return 0.5 * (norms - log_diagonal.shape[0]) - jnp.sum(log_diagonal)
+
+    def log_likelihood(self, f: Float[Array, " n"], data: PaddedData) -> Float[Array, ""]:
+        """sum_n log N(y_n | f_n, sigma^2)."""
+        z = (data.y - f) / jnp.exp(self.log_noise_std)
+        return jnp.sum(data.mask * (-0.5 * z**2 - self.log_noise_std - 0.5 * jnp.log(2 * jnp.pi)))
+
+    def posterior(self) -> Layer:
+        """The layer in double precision, as the chain uses it."""
+        wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self)
+        noise_var = jnp.exp(2 * wide.log_noise_std)
+        return Layer(wide.network, jnp.zeros(()), wide.weight_mean, wide.root, noise_var)
+
+
+def bound(
+    layers: Sequence[VariationalLayer], data: Sequence[PaddedData], noise: Sequence[Float[Array, " f"]]
+) -> Float[Array, ""]:
+    """The evidence lower bound for one standard normal sample per layer, eq. (elbo).
+
+    The inputs of all fidelities go up the stack together: layer m sees those of fidelity m and above, and the first of
+    them are the ones that go on.
+    """
+    total = jnp.zeros((), dtype=layers[0].weight_mean.dtype)
+    x = jnp.concatenate([d.x for d in reversed(data)])  # highest fidelity first
+    below = None
+    for m, (layer, e) in enumerate(zip(layers, noise, strict=True)):
+        weights = layer.weight_mean + layer.root @ e
+        phi = jax.vmap(layer.network.of_both, (0, None if below is None else 0))(x, below)
+        f = phi @ weights
+        own = data[m].x.shape[0]
+        total = total + layer.log_likelihood(f[-own:], data[m]) - layer.kl()
+        x, below = x[:-own], f[:-own]
+    return total
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def _train(
+    layers: tuple[VariationalLayer, ...],
+    data: tuple[PaddedData, ...],
+    key: jax.Array,
+    epochs: int,
+    learning_rate: float,
+) -> tuple[VariationalLayer, ...]:
+    """Adam on the bound. In single precision: the sampling noise of the gradient is far above its rounding."""
+    layers, data = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (layers, data))
+    optimiser = optax.adam(learning_rate)
+    start: Any = layers  # a pytree, which optax's types do not know
+
+    def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
+        layers, state = carry
+        keys = jr.split(key, len(layers))
+        noise = [jr.normal(k, layer.weight_mean.shape, jnp.float32) for k, layer in zip(keys, layers, strict=True)]
+        gradient = jax.grad(lambda layers: -bound(layers, data, noise))(layers)
+        updates, state = optimiser.update(gradient, state)
+        return (optax.apply_updates(layers, updates), state), None
+
+    learned, _ = jax.lax.scan(step, (start, optimiser.init(start)), jr.split(key, epochs))
+    return learned[0]

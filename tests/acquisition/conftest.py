@@ -1,0 +1,61 @@
+"""A posterior whose every number is given: normal marginals, and a link from each fidelity to the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+from jaxtyping import Array, Float
+
+from fidelium.numerics.scaling import Scale
+from fidelium.surrogates.base import Paths
+
+Link = Callable[[Array], tuple[Array, Array]]
+
+
+class LinkedPosterior(eqx.Module):
+    """f_m(x) ~ N(mean_m + tilt (x_1 + ... + x_d), var_m), and f_M given f_m from a link that does not see x.
+
+    Args:
+        mean: at x = 0, per fidelity.
+        var: per fidelity.
+        noise: variance of an observation, per fidelity.
+        link: mean and variance of f_M given f_m.
+        tilt: how fast the means rise with x.
+    """
+
+    mean: Float[Array, " m"]
+    var: Float[Array, " m"]
+    noise: Float[Array, " m"]
+    link: Link = eqx.field(static=True)
+    tilt: float = eqx.field(static=True, default=0.0)
+
+    def scales(self) -> tuple[Scale, ...]:
+        return (Scale(),) * len(self.mean)
+
+    def marginals(self, x: Float[Array, " d"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        return self.mean + self.tilt * jnp.sum(x), self.var
+
+    def target_given(
+        self, x: Float[Array, " d"], fidelity: int, value: Float[Array, ""]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return self.link(value)
+
+    def draw_paths(self, key: jax.Array, count: int) -> Paths:
+        raise NotImplementedError
+
+    def noise_var(self, fidelity: int) -> Float[Array, ""]:
+        return self.noise[fidelity]
+
+
+@pytest.fixture(scope="session")
+def linked() -> Callable[..., LinkedPosterior]:
+    """Makes a `LinkedPosterior` from lists of numbers."""
+
+    def make(mean: list[float], var: list[float], noise: list[float], link: Link, tilt: float = 0.0) -> LinkedPosterior:
+        return LinkedPosterior(jnp.array(mean), jnp.array(var), jnp.array(noise), link, tilt)
+
+    return make

@@ -1,0 +1,108 @@
+"""The truncated normal against SciPy, against quadrature that does not cancel, and at the ends of the float range."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from fidelium.numerics import normal
+from fidelium.numerics.normal import log_cdf, truncated_variance, truncation_entropy_loss
+
+SWITCH = normal._TAIL
+FUNCTIONS = [truncated_variance, truncation_entropy_loss, log_cdf]
+
+
+def of_all(function, betas) -> NDArray[np.float64]:
+    return np.asarray(jax.jit(jax.vmap(function))(np.asarray(betas, dtype=float)))
+
+
+def slopes(function, betas) -> NDArray[np.float64]:
+    return np.asarray(jax.jit(jax.vmap(jax.grad(function)))(np.asarray(betas, dtype=float)))
+
+
+def in_the_tail(beta: float) -> tuple[float, float]:
+    """Variance of z given z <= beta << 0, and the entropy lost, without cancellation.
+
+    With z = beta - u / |beta| the density of u >= 0 is exp(-u - u^2 / (2 beta^2)): Gauss-Laguerre.
+    """
+    u, weights = special.roots_laguerre(80)
+    density = weights * np.exp(-0.5 * (u / beta) ** 2)
+    z = density.sum()
+    mean = np.sum(density * u) / z
+    variance = np.sum(density * (u - mean) ** 2) / z / beta**2
+    entropy = np.log(z) + np.sum(density * (u + 0.5 * (u / beta) ** 2)) / z - np.log(-beta)
+    return variance, 0.5 * np.log(2 * np.pi * np.e) - entropy
+
+
+def test_the_variance_is_that_of_scipys_truncated_normal():
+    betas = np.linspace(-8, 6, 57)
+    np.testing.assert_allclose(of_all(truncated_variance, betas), stats.truncnorm(-np.inf, betas).var(), rtol=1e-8)
+
+
+def test_the_entropy_lost_is_that_of_scipys_truncated_normal():
+    betas = np.linspace(-8, 6, 57)
+    lost = stats.norm.entropy() - stats.truncnorm(-1e3, betas).entropy()
+    np.testing.assert_allclose(of_all(truncation_entropy_loss, betas), lost, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("beta", [-10.0, -19.99, -20.01, -30.0, -40.0, -100.0, -1e3, -1e4, -1e6])
+def test_both_are_right_far_down_the_tail(beta):
+    variance, lost = in_the_tail(beta)
+    assert of_all(truncated_variance, [beta])[0] == pytest.approx(variance, rel=1e-6)
+    assert of_all(truncation_entropy_loss, [beta])[0] == pytest.approx(lost, rel=1e-8)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[:2], ids=lambda f: f.__name__)
+def test_value_and_slope_are_continuous_where_the_series_takes_over(function):
+    below, above = SWITCH - 1e-7, SWITCH + 1e-7
+    assert of_all(function, [below])[0] == pytest.approx(of_all(function, [above])[0], rel=1e-7)
+    assert slopes(function, [below])[0] == pytest.approx(slopes(function, [above])[0], rel=1e-4)
+
+
+def test_without_truncation_nothing_is_lost():
+    betas = [10.0, 40.0, 1e4, 1e9, 1e200]
+    np.testing.assert_allclose(of_all(truncated_variance, betas), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(of_all(truncation_entropy_loss, betas), 0.0, atol=1e-15)
+    np.testing.assert_allclose(of_all(log_cdf, betas), 0.0, atol=1e-15)
+
+
+def test_at_beta_zero_the_half_normal():
+    assert of_all(truncated_variance, [0.0])[0] == pytest.approx(1 - 2 / np.pi, rel=1e-14)
+    assert of_all(truncation_entropy_loss, [0.0])[0] == pytest.approx(np.log(2), rel=1e-14)
+
+
+def test_the_variance_rises_and_the_loss_falls_with_beta():
+    betas = np.linspace(-60, 5, 400)
+    assert np.all(np.diff(of_all(truncated_variance, betas)) > 0)
+    assert np.all(np.diff(of_all(truncation_entropy_loss, betas)) < 0)
+
+
+FAR = np.concatenate([-np.logspace(9, -9, 73), [0.0], np.logspace(-9, 9, 73), [SWITCH]])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_values_and_gradients_are_finite_from_minus_to_plus_a_billion(function):
+    assert np.all(np.isfinite(of_all(function, FAR)))
+    assert np.all(np.isfinite(slopes(function, FAR)))
+
+
+def test_the_variance_stays_in_0_1_and_the_loss_is_never_negative():
+    variance = of_all(truncated_variance, FAR)
+    assert np.all((variance > 0) & (variance <= 1))
+    assert np.all(of_all(truncation_entropy_loss, FAR) >= 0)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_gradients_match_finite_differences(function):
+    betas = np.array([-1e5, -2e3, -300.0, -50.0, -31.0, -20.0, -5.0, -1.0, 0.0, 1.0, 3.0])
+    step = 1e-4 * np.maximum(1.0, np.abs(betas))
+    difference = (of_all(function, betas + step) - of_all(function, betas - step)) / (2 * step)
+    np.testing.assert_allclose(slopes(function, betas), difference, rtol=2e-5, atol=1e-9)
+
+
+def test_log_cdf_is_scipys():
+    betas = np.array([-1e7, -1e3, -38.0, -19.0, -5.0, 0.0, 2.0, 5.0])
+    np.testing.assert_allclose(of_all(log_cdf, betas), special.log_ndtr(betas), rtol=1e-9)

@@ -1,0 +1,135 @@
+"""What every built-in problem promises, by its name: a new problem is tested here without a new line."""
+
+import itertools
+import math
+import pickle
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+import fidelium as fd
+from fidelium import problems
+from fidelium.errors import FidelityError, SettingError, SpaceError, UnknownNameError
+from fidelium.problems import Problem
+
+every_problem = pytest.mark.parametrize(
+    "problem", [problems.get(name) for name in problems.names()], ids=problems.names()
+)
+
+
+def bounds(problem: Problem) -> dict[str, tuple[float, float]]:
+    reals = {name: p for name, p in problem.space.parameters.items() if isinstance(p, fd.Real)}
+    return {name: (real.low, real.high) for name, real in reals.items()}
+
+
+def designs(problem: Problem) -> st.SearchStrategy[dict[str, float]]:
+    return st.fixed_dictionaries({name: st.floats(*ends) for name, ends in bounds(problem).items()})
+
+
+def slope(problem: Problem, params: dict[str, float], name: str) -> tuple[float, float]:
+    """Difference quotients of the target to the left and to the right per range of the parameter; 0 beyond a bound."""
+    low, high = bounds(problem)[name]
+    step = 1e-6 * (high - low)
+    target = problem.ladder.target.name
+    here = problem.evaluate(params, target)
+    quotients = []
+    for move in (-step, step):
+        there = min(max(params[name] + move, low), high)
+        quotients.append((problem.evaluate({**params, name: there}, target) - here) / 1e-6)
+    return quotients[0], quotients[1]
+
+
+@every_problem
+def test_optimisers_reach_the_optimum(problem: Problem) -> None:
+    for params in problem.optimisers:
+        value = problem.evaluate(params, problem.ladder.target.name)
+        assert value == pytest.approx(problem.optimum, rel=1e-12, abs=1e-12)
+
+
+@every_problem
+def test_optimisers_are_stationary_or_at_a_bound(problem: Problem) -> None:
+    for params in problem.optimisers:
+        for name, (low, high) in bounds(problem).items():
+            left, right = (problem.direction.sign * quotient for quotient in slope(problem, params, name))
+            assert left <= 1e-6
+            assert right <= 1e-6
+            if low < params[name] < high:  # inside: second-order small, so the gradient is zero
+                assert max(abs(left), abs(right)) < 0.1
+
+
+@every_problem
+@given(data=st.data())
+def test_nothing_beats_the_optimum_and_every_fidelity_is_finite(problem: Problem, data: st.DataObject) -> None:
+    params = data.draw(designs(problem))
+    values = [problem.evaluate(params, name) for name in problem.ladder.names]
+    assert all(map(math.isfinite, values))
+    assert problem.direction.sign * (problem.optimum - values[-1]) >= -1e-12 * max(1.0, abs(problem.optimum))
+
+
+@every_problem
+def test_every_fidelity_is_finite_at_the_corners(problem: Problem) -> None:
+    for corner in itertools.product(*bounds(problem).values()):
+        params = dict(zip(problem.space.names, corner, strict=True))
+        assert all(math.isfinite(problem.evaluate(params, name)) for name in problem.ladder.names)
+
+
+@every_problem
+def test_a_problem_is_an_objective(problem: Problem) -> None:
+    params = problem.optimisers[0]
+    for fidelity in problem.ladder:
+        assert problem(params, fidelity) == problem.evaluate(params, fidelity.name)
+
+
+@every_problem
+def test_initial_sizes_name_fidelities_and_leave_the_target_the_fewest(problem: Problem) -> None:
+    assert tuple(problem.initial) == problem.ladder.names
+    assert min(problem.initial.values()) == problem.initial[problem.ladder.target.name] >= 1
+
+
+@every_problem
+def test_a_problem_survives_pickling(problem: Problem) -> None:
+    copy = pickle.loads(pickle.dumps(problem))
+    params = problem.optimisers[-1]
+    assert copy == problem
+    assert [copy.evaluate(params, n) for n in copy.ladder.names] == [
+        problem.evaluate(params, n) for n in problem.ladder.names
+    ]
+
+
+def test_get_gives_a_fresh_record_each_time() -> None:
+    first, second = problems.get("branin"), problems.get("branin")
+    assert first == second
+    assert first.initial is not second.initial
+
+
+def test_unknown_problem_names_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown problem 'branin2'.*'branin', 'levy', 'park1'"):
+        problems.get("branin2")
+
+
+def test_unknown_fidelity_names_the_known_ones() -> None:
+    with pytest.raises(FidelityError, match=r"'fine'.*'low', 'high'"):
+        problems.get("park1").evaluate({"x1": 0, "x2": 0, "x3": 0, "x4": 0}, "fine")
+
+
+def test_params_outside_the_space_are_refused() -> None:
+    with pytest.raises(SpaceError, match="'x1'"):
+        problems.get("branin").evaluate({"x1": 10.5, "x2": 0}, "high")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"functions": ()}, SettingError),
+        ({"optimum": math.nan}, SettingError),
+        ({"optimisers": ()}, SettingError),
+        ({"optimisers": ({"x1": 99.0, "x2": 0.0},)}, SpaceError),
+        ({"initial": {"low": -1}}, SettingError),
+        ({"initial": {"lowest": 1}}, FidelityError),
+    ],
+)
+def test_a_problem_is_validated_when_made(change: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        replace(problems.get("branin"), **change)

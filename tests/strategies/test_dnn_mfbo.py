@@ -1,0 +1,232 @@
+"""Algorithm 1: pure, aware of pending and failed queries and of the budget, and unmoved by degenerate data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from fidelium.acquisition.entropy import observation_gain, paper_gain
+from fidelium.errors import NoDataError
+from fidelium.history import History, Query
+from fidelium.numerics.padding import SMALLEST_BUCKET
+from fidelium.randomness import Key, trial_key
+from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
+from fidelium.strategies.base import Modelled, Strategy
+from fidelium.strategies.dnn_mfbo import DnnMfbo
+from fidelium.strategies.registry import resolve
+from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.stacked_dnn.families import CosineFamily
+from fidelium.surrogates.stacked_dnn.features import Architecture
+from fidelium.surrogates.stacked_dnn.variational import VariationalStack
+
+# every space here has three columns, so that all tests share what is compiled
+BOX = SearchSpace({"a": Real(-5, 10), "b": Real(0, 15), "n": Integer(0, 9)})
+
+OURS = DnnMfbo(
+    ClosedFormStack(CosineFamily(pairs=16, relation_pairs=8), steps=12),
+    observation_gain,
+    draws=4,
+    draw_starts=2,
+    search_starts=3,
+    pool=48,
+    local=12,
+    members=2,
+)
+PAPER = DnnMfbo(
+    VariationalStack(Architecture((8, 6)), epochs=50),
+    paper_gain,
+    draws=4,
+    draw_starts=4,
+    search_starts=4,
+    pool=12,
+    local=0,
+    raise_to_incumbent=False,
+    reserve_last=False,
+    members=1,
+)
+BOTH = pytest.mark.parametrize("strategy", [OURS, PAPER], ids=["ours", "paper"])
+
+
+def hill(params: Params, fidelity: int) -> float:
+    value = -((params["a"] - 3) ** 2) / 20 - (params["b"] - 6) ** 2 / 30 + params["n"] / 10
+    return value + (0.0 if fidelity else 0.2 * math.sin(params["a"]))
+
+
+def told(space: SearchSpace = BOX, counts: Sequence[int] = (7, 3), function=hill) -> list[tuple[Params, int, float]]:
+    generator = np.random.default_rng(0)
+    designs = [(space.decode(row), m) for m, count in enumerate(counts) for row in space.sample(generator, count)]
+    return [(params, m, function(params, m)) for params, m in designs]
+
+
+@pytest.fixture(scope="module")
+def history(history_of) -> History:
+    return history_of(BOX, told())
+
+
+@BOTH
+def test_the_same_key_is_the_same_query_and_the_next_trial_another(history, strategy):
+    first, again, other = (strategy.propose(history, (), trial_key(5, number)) for number in (2, 2, 3))
+    assert first == again
+    assert first != other
+    assert BOX.validate(first.params) == first.params
+    assert first.fidelity in (0, 1)
+
+
+def test_the_same_history_told_anew_is_the_same_query(history, history_of):
+    assert OURS.propose(history_of(BOX, told()), (), Key((1,))) == OURS.propose(history, (), Key((1,)))
+
+
+@BOTH
+def test_pending_queries_are_not_asked_again_and_all_in_a_row_differ(history, strategy):
+    pending: list[Query] = []
+    for _ in range(4):
+        query = strategy.propose(history, pending, Key((4,)))  # one key: only the pending queries make a difference
+        assert query not in pending
+        pending.append(query)
+    unit_x = history.encode(pending)
+    apart = np.max(np.abs(unit_x[:, None] - unit_x[None]), axis=-1) + 10 * (
+        np.array([q.fidelity for q in pending])[:, None] != np.array([q.fidelity for q in pending])
+    )
+    assert np.min(apart[np.triu_indices(4, 1)]) > 1e-6
+
+
+@BOTH
+def test_a_failed_query_is_not_asked_again(history, history_of, strategy):
+    failed: list[Query] = []
+    for _ in range(3):
+        query = strategy.propose(history_of(BOX, told(), failed), (), Key((4,)))
+        assert query not in failed
+        failed.append(query)
+
+
+@BOTH
+@pytest.mark.parametrize("remaining", [1.0, 5.0, 9.99])
+def test_a_fidelity_that_cannot_be_paid_is_never_asked(history_of, strategy, remaining):
+    assert strategy.propose(history_of(BOX, told(), remaining=remaining), (), Key((0,))).fidelity == 0
+
+
+@pytest.mark.parametrize(("remaining", "fidelity"), [(10.0, 1), (10.9, 1), (11.0, 0), (19.9, 0)])
+def test_the_last_query_that_can_be_paid_at_the_target_is_kept_for_it(history_of, remaining, fidelity):
+    assert OURS.propose(history_of(BOX, told(), remaining=remaining), (), Key((0,))).fidelity == fidelity
+
+
+def test_the_last_query_at_the_target_is_new_and_promises_more_than_the_middle_of_what_was_seen(history_of):
+    history = history_of(BOX, told(), remaining=10.0)
+    query = OURS.propose(history, (), Key((0,)))
+    assert query.params not in [params for params, m, _ in told() if m == 1]
+    assert hill(query.params, 1) > float(np.median(history.observations[1].y))
+
+
+def test_it_climbs_a_hill(history_of):
+    told_so_far = told(counts=(6, 2))
+    first = max(value for _, m, value in told_so_far if m)
+    for number in range(6):
+        query = OURS.propose(history_of(BOX, told_so_far), (), trial_key(0, number))
+        told_so_far.append((query.params, query.fidelity, hill(query.params, query.fidelity)))
+    recommended = OURS.model(history_of(BOX, told_so_far), Key((0,))).recommend()
+    assert hill(BOX.decode(recommended.unit_x), 1) > max(first, -0.5)
+
+
+SMALL = SearchSpace({"n": Integer(0, 2), "c": Categorical(("u", "v"))})
+
+
+def rough(params: Params, fidelity: int) -> float:
+    return params["n"] * (1.0 if params["c"] == "u" else -1.0) + 0.1 * fidelity
+
+
+@BOTH
+def test_a_finite_space_is_asked_without_repeats_until_it_is_exhausted(history_of, strategy):
+    so_far = told(SMALL, (1, 0), rough)
+    pending: list[Query] = []
+    for number in range(11):
+        query = strategy.propose(history_of(SMALL, so_far), pending, trial_key(2, number))
+        if number % 3 == 2:
+            pending.append(query)
+        else:
+            so_far.append((query.params, query.fidelity, rough(query.params, query.fidelity)))
+    asked = [(str(query.params), query.fidelity) for query in pending] + [(str(params), m) for params, m, _ in so_far]
+    assert len(asked) == 12
+    assert len(set(asked)) == 12  # six designs at two fidelities, each once
+    exhausted = strategy.propose(history_of(SMALL, so_far), pending, Key((0,)))
+    assert SMALL.validate(exhausted.params) == exhausted.params
+
+
+MIXED = SearchSpace({"x": Real(1e-6, 1e6, log=True), "c": Categorical(("u", "v"))})
+
+
+@BOTH
+def test_proposals_in_a_mixed_space_are_valid_and_encoded_exactly(history_of, strategy):
+    history = history_of(MIXED, told(MIXED, (5, 2), lambda params, m: math.log(params["x"]) * (params["c"] == "u")))
+    for number in range(2):
+        query = strategy.propose(history, (), trial_key(0, number))
+        assert MIXED.validate(query.params) == query.params
+        encoded = MIXED.encode(query.params)
+        assert MIXED.snap(encoded[None])[0].tobytes() == encoded.tobytes()
+
+
+HERE, THERE = {"a": 1.0, "b": 2.0, "n": 3}, {"a": 7.0, "b": 11.0, "n": 8}
+DEGENERATE: dict[str, list[tuple[Params, int, float]]] = {
+    "one low": [(HERE, 0, 3.0)],
+    "one target": [(HERE, 1, -3.0)],
+    "all zero": [(HERE, 0, 0.0), (THERE, 0, 0.0), (HERE, 1, 0.0)],
+    "constant": [(params, m, 1e12) for params, m, _ in told()],
+    "tiny": [(params, m, 1e-12 * value) for params, m, value in told()],
+    "huge": [(params, m, 1e12 * value) for params, m, value in told()],
+    "shifted": [(params, m, 1e9 + value) for params, m, value in told()],
+    "repeated": [(HERE, 0, 1.0)] * 5 + [(HERE, 1, 1.0)] * 3,
+    "contradicting": [(HERE, 0, value) for value in (1.0, -1.0, 5.0)] + [(HERE, 1, 1.0), (HERE, 1, 100.0)],
+    "outlier": [*told(), (HERE, 0, -1e15), (THERE, 1, -1e15)],
+    "opposed": [(params, m, value if m else -value) for params, m, value in told()],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_data_give_a_valid_query_without_a_warning(history_of, strategy, name):
+    history = history_of(BOX, DEGENERATE[name])
+    query = strategy.propose(history, (Query(THERE, 0), Query(THERE, 1)), Key((3,)))
+    assert BOX.validate(query.params) == query.params
+    assert query not in (Query(THERE, 0), Query(THERE, 1))
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["one low", "constant", "contradicting", "huge"])
+def test_degenerate_data_give_finite_predictions_and_a_recommendation(history_of, strategy, name):
+    model = strategy.model(history_of(BOX, DEGENERATE[name]), Key((3,)))
+    for fidelity in range(2):
+        mean, std = model.predict(BOX.sample(np.random.default_rng(0), 5), fidelity)
+        assert np.all(np.isfinite(mean))
+        assert np.all(std >= 0)
+    recommended = model.recommend()
+    assert math.isfinite(recommended.mean)
+    assert math.isfinite(recommended.std)
+
+
+@BOTH
+def test_without_data_it_says_so(history_of, strategy):
+    with pytest.raises(NoDataError, match="at least one observation"):
+        strategy.propose(history_of(BOX), (), Key((0,)))
+    with pytest.raises(NoDataError, match="at least one observation"):
+        strategy.model(history_of(BOX, failed=[Query(HERE, 0)]), Key((0,)))
+
+
+@pytest.mark.parametrize("name", ["dnn-mfbo", "dnn-mfbo-paper"])
+def test_the_strategies_of_the_registry_have_a_model(name):
+    strategy = resolve(name)
+    assert isinstance(strategy, DnnMfbo)
+    assert isinstance(strategy, Strategy)
+    assert isinstance(strategy, Modelled)
+
+
+@BOTH
+def test_nothing_is_traced_while_the_data_grow_inside_a_bucket(history_of, traces, strategy):
+    strategy.propose(history_of(BOX, told(counts=(9, 2))), (), Key((0,)))
+    traces.on = True
+    for counts in ((10, 2), (12, 5), (SMALLEST_BUCKET, 8)):
+        strategy.propose(history_of(BOX, told(counts=counts)), (), Key(counts))
+    assert traces.seen == []
+    strategy.propose(history_of(BOX, told(counts=(SMALLEST_BUCKET + 1, 8))), (), Key((0,)))
+    assert traces.seen != []  # the next bucket is traced, and seen to be

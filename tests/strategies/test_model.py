@@ -1,0 +1,138 @@
+"""The model a study shows: a mixture with the right moments, and a recommendation that is surer than the incumbent."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+from fidelium.history import History
+from fidelium.numerics.scaling import Scale
+from fidelium.randomness import Key
+from fidelium.space import Integer, Params, Real, SearchSpace
+from fidelium.strategies import model as model_module
+from fidelium.strategies.model import PosteriorModel
+from fidelium.surrogates.base import Paths
+from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.stacked_dnn.families import CosineFamily
+
+LINE = SearchSpace({"x": Real(0, 1), "n": Integer(0, 4)})
+
+
+class Known(eqx.Module):
+    """f_m(x) ~ N(height - (x_1 - centre)^2, var) at both fidelities, in units of 10 around 100 at the target."""
+
+    height: Float[Array, ""]
+    centre: Float[Array, ""]
+    var: Float[Array, ""]
+
+    def scales(self) -> tuple[Scale, ...]:
+        return Scale(), Scale(centre=100.0, spread=10.0)
+
+    def marginals(self, x: Float[Array, " d"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        return jnp.full(2, self.height - (x[0] - self.centre) ** 2), jnp.full(2, self.var)
+
+    def target_given(
+        self, x: Float[Array, " d"], fidelity: int, value: Float[Array, ""]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return value, self.var
+
+    def draw_paths(self, key: jax.Array, count: int) -> Paths:
+        raise NotImplementedError
+
+    def noise_var(self, fidelity: int) -> Float[Array, ""]:
+        return jnp.asarray(1e-4)
+
+
+def known(height: float, centre: float, var: float) -> Known:
+    return Known(jnp.asarray(height), jnp.asarray(centre), jnp.asarray(var))
+
+
+@pytest.fixture(scope="module")
+def history(history_of) -> History:
+    return history_of(LINE, [({"x": 0.1, "n": 1}, 0, 0.0), ({"x": 0.9, "n": 2}, 1, 90.0)])
+
+
+def test_one_posterior_is_shown_in_the_units_of_each_fidelity(history):
+    model = PosteriorModel.of([known(1.0, 0.5, 0.25)], history, Key((0,)))
+    points = np.array([[0.5, 0.1], [0.0, 0.5], [0.7, 0.9]])
+    expected = 1 - (points[:, 0] - 0.5) ** 2
+    for fidelity, (shift, scale) in enumerate([(0.0, 1.0), (100.0, 10.0)]):
+        mean, std = model.predict(points, fidelity)
+        np.testing.assert_allclose(mean, shift + scale * expected, rtol=1e-12)
+        np.testing.assert_allclose(std, scale * 0.5, rtol=1e-12)
+
+
+def test_a_mixture_has_the_mean_of_the_means_and_the_total_variance(history):
+    # Var = E[var] + Var[mean]
+    model = PosteriorModel.of([known(1.0, 0.5, 0.25), known(3.0, 0.5, 0.5)], history, Key((0,)))
+    mean, std = model.predict(np.array([[0.5, 0.1]]), 0)
+    assert mean[0] == pytest.approx(2.0, rel=1e-12)
+    assert std[0] == pytest.approx(np.sqrt(0.375 + 1.0), rel=1e-12)
+
+
+def test_a_point_is_predicted_the_same_alone_and_among_others(history):
+    model = PosteriorModel.of([known(1.0, 0.3, 0.25)], history, Key((0,)))
+    points = LINE.sample(np.random.default_rng(0), 40)
+    together = model.predict(points, 1)
+    for row in (0, 17, 39):
+        alone = model.predict(points[row : row + 1], 1)
+        np.testing.assert_allclose([part[0] for part in alone], [part[row] for part in together], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mean", "var", "best", "improvement"),
+    [(-0.5, 1.0, 0.0, 0.19779656), (0.0, 1.0, 0.0, 0.39894228), (2.0, 1e-12, 0.5, 1.5), (-2.0, 1e-12, 0.5, 0.0)],
+)
+def test_the_expected_improvement_is_the_closed_form(history, mean, var, best, improvement):
+    members = PosteriorModel.of([known(mean, 0.5, var)] * 2, history, Key((0,))).members
+    got = model_module._expected_improvement(members, jnp.asarray(best), jnp.array([0.5, 0.5]))
+    assert float(got) == pytest.approx(improvement, abs=1e-7)
+
+
+def test_the_recommended_design_is_the_maximum_of_a_sure_posterior(history):
+    recommended = PosteriorModel.of([known(1.0, 0.3, 1e-6)], history, Key((0,))).recommend()
+    assert LINE.decode(recommended.unit_x)["x"] == pytest.approx(0.3, abs=1e-4)
+    assert recommended.mean == pytest.approx(110.0, rel=1e-6)
+    assert recommended.std == pytest.approx(1e-2, rel=1e-6)
+    assert LINE.snap(recommended.unit_x[None])[0].tobytes() == recommended.unit_x.tobytes()
+
+
+def test_the_incumbent_is_recommended_when_nothing_is_surer(history):
+    # the model expects at most 100 - 10 = 90 for sure; 90 less the noise was seen
+    vague = PosteriorModel.of([known(0.0, 0.3, 2.0)], history, Key((0,))).recommend()
+    assert LINE.decode(vague.unit_x) == {"x": pytest.approx(0.9, abs=1e-9), "n": 2}
+
+
+def test_promising_designs_come_by_their_expected_improvement(history):
+    model = PosteriorModel.of([known(1.0, 0.3, 0.01)], history, Key((0,)))
+    designs = model.promising()
+    assert designs[0][0] == pytest.approx(0.3, abs=1e-4)
+    distance = np.abs(designs[:, 0] - 0.3)  # the variance is the same everywhere: nearer is better
+    assert np.all(np.diff(distance) > -1e-7)
+    assert all(LINE.snap(row[None])[0].tobytes() == row.tobytes() for row in designs)
+
+
+def waves(params: Params, fidelity: int) -> float:
+    return float(np.sin(9 * params["x"]) + 0.1 * params["n"] + (0.0 if fidelity else 0.1 * params["x"]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_recommendation_is_at_least_as_sure_as_the_incumbent(history_of, seed):
+    generator = np.random.default_rng(seed)
+    designs = [(LINE.decode(row), m) for m, count in enumerate((10, 4)) for row in LINE.sample(generator, count)]
+    history = history_of(LINE, [(params, m, waves(params, m)) for params, m in designs])
+    surrogate = ClosedFormStack(CosineFamily(pairs=16, relation_pairs=8), steps=12, warp=False)
+    posteriors = [surrogate.fit(history.observations, Key((seed, member))) for member in range(2)]
+    model = PosteriorModel.of(posteriors, history, Key((seed,)))
+    recommended = model.recommend()
+    seen = history.observations[1]
+    incumbent = seen.unit_x[np.argmax(seen.y)]
+    mean, std = model.predict(incumbent[None], 1)
+    assert recommended.mean - recommended.std >= mean[0] - std[0] - 1e-9
+    np.testing.assert_allclose(
+        [recommended.mean, recommended.std], np.ravel(model.predict(recommended.unit_x[None], 1))
+    )

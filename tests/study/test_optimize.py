@@ -1,0 +1,217 @@
+"""The loop: budgets, failures, interruptions, workers."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import logging
+import re
+import sys
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fidelium as fd
+from fidelium.errors import ObjectiveError
+from fidelium.study.progress import status
+
+
+def make(costs=(1, 10, 100), **changes):
+    ladder = [fd.Fidelity(f"f{index}", cost) for index, cost in enumerate(costs)]
+    settings: dict[str, Any] = {"direction": "maximize", "strategy": "random"} | changes
+    return fd.create_study({"x": fd.Real(0, 1)}, ladder, **settings)
+
+
+COSTS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=4, unique=True).map(sorted)
+
+
+@given(costs=COSTS, share=st.floats(1.0, 60.0), workers=st.sampled_from([1, 2]))
+def test_the_budget_is_never_exceeded_and_nothing_affordable_is_left(costs, share, workers):
+    study = make(costs)
+    budget = costs[0] * share
+    study.optimize(lambda params, fidelity: params["x"], budget, workers=workers)
+    assert study.spent <= budget
+    # laws of exact money: the rest buys nothing, but for the last bit of a float
+    assert study.spent + costs[0] > budget * (1 - 1e-15)
+    assert not study.history(study.remaining(budget)).affordable
+
+
+def test_ten_times_a_tenth_is_one():
+    study = make([0.1], initial={})
+    study.optimize(lambda params, fidelity: params["x"], 1.0)
+    assert len(study.trials) == 10
+    assert study.spent == 1.0
+
+
+def test_the_strategy_is_told_what_is_left(fake):
+    study = make(strategy=fake, initial={"f0": 1})
+    study.optimize(lambda params, fidelity: params["x"], 4)
+    assert fake.seen_remaining == [3.0, 2.0, 1.0]
+
+
+def test_the_same_budget_again_does_nothing_and_a_larger_one_goes_on(caplog):
+    study = make()
+    study.optimize(lambda params, fidelity: params["x"], 300)
+    before = study.trials
+    with caplog.at_level(logging.WARNING, "fidelium.study"):
+        study.optimize(lambda params, fidelity: params["x"], 300)
+    assert study.trials == before
+    assert "give a larger total" in caplog.text
+    study.optimize(lambda params, fidelity: params["x"], 500)
+    assert study.trials[: len(before)] == before
+    assert study.spent == 500
+
+
+def test_what_the_initial_design_could_not_afford_comes_with_a_larger_budget(fake):
+    study = make(strategy=fake, initial={"f0": 2, "f1": 2})
+    study.optimize(lambda params, fidelity: params["x"], 15)
+    # two of cost 1, one of 10, and what is left of the budget at the cheapest
+    assert [t.fidelity.name for t in study.trials] == ["f0", "f0", "f1", "f0", "f0", "f0"]
+    assert study.ask().fidelity.name == "f1"
+
+
+def test_a_run_in_parts_is_the_run_in_one():
+    whole, parts = make(seed=4, initial={"f0": 7, "f1": 2, "f2": 2}), make(seed=4, initial={"f0": 7, "f1": 2, "f2": 2})
+    whole.optimize(lambda params, fidelity: params["x"], 1427)
+    for budget in (3, 327, 827, 1427):
+        parts.optimize(lambda params, fidelity: params["x"], budget)
+    assert len(parts.trials) == 7 + 2 + 2 + 12
+    assert parts.trials == whole.trials
+
+
+def test_an_interruption_loses_nothing_and_the_study_goes_on_as_if_nothing_happened():
+    calls = itertools.count()
+
+    def interrupted(params, fidelity):
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        return params["x"]
+
+    study = make()
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(interrupted, 600)
+    assert [trial.state for trial in study.trials] == ["done"] * 5 + ["failed"]
+    assert study.trials[5].reason == "interrupted"
+    study.optimize(interrupted, 600)
+    assert study.spent <= 600
+    assert all(trial.state == "done" for trial in study.trials[6:])
+    uninterrupted = make()
+    uninterrupted.optimize(lambda params, fidelity: params["x"], 600)
+    assert [t.params for t in study.trials] == [t.params for t in uninterrupted.trials]
+
+
+def test_an_exception_is_a_failed_trial_with_its_traceback_and_the_study_goes_on():
+    def objective(params, fidelity):
+        if params["x"] < 0.5:
+            raise ValueError("the mesh is tangled")
+        return params["x"]
+
+    study = make([1], initial={"f0": 16})
+    study.optimize(objective, 40)
+    assert len(study.trials) == 40
+    for trial in study.trials:
+        assert (trial.state == "failed") == (trial.params["x"] < 0.5)
+        assert (trial.value is None) == (trial.params["x"] < 0.5)
+    reason = next(trial.reason for trial in study.trials if trial.reason)
+    assert reason.splitlines()[-1] == "ValueError: the mesh is tangled"
+    assert "in objective" in reason
+    assert "runner.py" not in reason
+
+
+@pytest.mark.parametrize("result", [None, "3.0", [1, 2], {"value": 3}, float("nan")])
+def test_a_result_that_is_no_number_is_a_failed_trial(result):
+    study = make([1], initial={})
+    calls = itertools.count()
+    study.optimize(lambda params, fidelity: result if next(calls) == 1 else 1.0, 3)
+    assert [trial.state for trial in study.trials] == ["done", "failed", "done"]
+    assert "number" in (study.trials[1].reason or "")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_many_failures_in_a_row_stop_it_with_the_last_traceback(workers):
+    def objective(params, fidelity):
+        raise ValueError("licence expired")
+
+    study = make([1], initial={})
+    with pytest.raises(ObjectiveError, match=r"failed \d+ times in a row[\s\S]*ValueError: licence expired"):
+        study.optimize(objective, 100, workers=workers, max_failures=4)
+    assert 4 <= len(study.trials) <= 4 + workers - 1
+    assert all(trial.state == "failed" for trial in study.trials)
+
+
+def test_failures_are_only_counted_in_a_row():
+    calls = itertools.count()
+
+    def objective(params, fidelity):
+        if next(calls) % 3:
+            raise ValueError
+        return 1.0
+
+    study = make([1], initial={})
+    study.optimize(objective, 30, max_failures=3)
+    assert len(study.trials) == 30
+
+
+def test_two_workers_run_two_at_once_and_know_of_each_other(fake):
+    together = threading.Barrier(2, timeout=10)
+
+    def objective(params, fidelity):
+        together.wait()  # passes only if two are running
+        return params["x"]
+
+    study = make([1], strategy=fake, initial={"f0": 2})
+    study.optimize(objective, 8, workers=2)
+    assert study.spent == 8
+    assert {trial.state for trial in study.trials} == {"done"}
+    assert max(len(pending) for pending in fake.seen_pending) == 1
+
+
+def test_an_interruption_of_two_workers_marks_what_runs():
+    started = threading.Event()
+    release = threading.Event()
+
+    def objective(params, fidelity):
+        if started.is_set():
+            raise SystemExit("stop")
+        started.set()
+        release.wait(10)
+        return 1.0
+
+    study = make([1], initial={})
+    with pytest.raises(SystemExit):
+        study.optimize(objective, 50, workers=2)
+    release.set()
+    assert [trial.reason for trial in study.trials] == ["interrupted", "interrupted"]
+
+
+def test_the_log_has_a_line_per_trial_when_there_is_no_terminal(caplog):
+    study = make([1], initial={})
+    with caplog.at_level(logging.INFO, "fidelium.study"):
+        study.optimize(lambda params, fidelity: 2.0, 3)
+    assert [record.getMessage().split(";")[1].strip() for record in caplog.records] == [
+        "spent 1 of 3",
+        "spent 2 of 3",
+        "spent 3 of 3",
+    ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False)])
+def test_the_bar_shows_cost_best_and_counts_on_a_terminal(monkeypatch, progress, shown):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    study = make([1, 2], initial={})
+    study.optimize(lambda params, fidelity: 2.5, 5, progress=progress)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert ("cost 5 of 5" in text) == shown
+    assert ("best 2.5 | f0 1 · f1 2" in text) == shown
+    assert status(study) == "best 2.5 | f0 1 · f1 2"

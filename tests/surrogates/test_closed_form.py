@@ -1,0 +1,223 @@
+"""The closed-form stack: cheap data help, units do not matter, nothing degenerate breaks it, no retracing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from fidelium.errors import NoDataError
+from fidelium.history import Observations
+from fidelium.randomness import Key
+from fidelium.surrogates.stacked_dnn import closed_form
+from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
+from fidelium.surrogates.stacked_dnn.features import Architecture
+from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+
+Vector = NDArray[np.float64]
+
+SMALL = ClosedFormStack(CosineFamily(pairs=24, relation_pairs=16), steps=40)
+EMPTY = Observations(np.empty((0, 1)), np.empty(0))
+GRID = np.linspace(0, 1, 32)[:, None]
+
+
+def wave(x: Vector) -> Vector:
+    return np.sin(7 * x[:, 0]) + 0.5 * x[:, 0]
+
+
+SPREAD = float(np.std(wave(GRID)))
+
+
+def seen(function: Callable[[Vector], Vector], x: Sequence[float] | Vector) -> Observations:
+    points = np.asarray(x, dtype=float).reshape(-1, 1)
+    return Observations(points, function(points))
+
+
+@jax.jit
+def moments(posterior: StackPosterior, x: Array) -> tuple[Array, Array]:
+    return jax.vmap(posterior.marginals)(x)
+
+
+def predictions(posterior: StackPosterior, fidelity: int = -1) -> tuple[Vector, Vector]:
+    """Mean and standard deviation on the grid, in the objective's units."""
+    means, variances = (np.asarray(part)[:, fidelity] for part in moments(posterior, jnp.asarray(GRID)))
+    return posterior.scales()[fidelity].outward_moments(means, variances)
+
+
+def error(posterior: StackPosterior, truth: Callable[[Vector], Vector] = wave) -> float:
+    return float(np.sqrt(np.mean((predictions(posterior)[0] - truth(GRID)) ** 2)))
+
+
+def assert_finite(posterior: StackPosterior) -> None:
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(posterior))
+    means, variances = moments(posterior, jnp.asarray(GRID))
+    assert np.all(np.isfinite(means))
+    assert np.all(np.isfinite(variances))
+    assert np.all(np.asarray(variances) > 0)
+    slopes = jax.jacfwd(lambda x: posterior.marginals(x)[0])(jnp.array([0.3]))
+    assert np.all(np.isfinite(slopes))
+
+
+MANY, TWO = np.linspace(0.02, 0.98, 20), [0.2, 0.6]
+
+
+def test_cheap_data_of_the_same_function_teach_the_target():
+    with_low = SMALL.fit([seen(wave, MANY), seen(wave, TWO)], Key((0,)))
+    without = SMALL.fit([EMPTY, seen(wave, TWO)], Key((0,)))
+    assert error(with_low) < 0.1 * SPREAD
+    assert error(with_low) < 0.2 * error(without)
+
+
+@pytest.mark.parametrize("factor", [2.5, -1.0])
+def test_cheap_data_teach_a_target_of_another_scale_or_sign(factor):
+    def target(x: Vector) -> Vector:
+        return factor * wave(x) + 4.0
+
+    few = [0.05, 0.3, 0.45, 0.7, 0.9]
+    with_low = SMALL.fit([seen(wave, MANY), seen(target, few)], Key((0,)))
+    without = SMALL.fit([EMPTY, seen(target, few)], Key((0,)))
+    assert error(with_low, target) < 0.5 * error(without, target)
+
+
+def test_it_passes_through_what_it_has_seen():
+    posterior = SMALL.fit([seen(wave, MANY), seen(wave, MANY[::4])], Key((1,)))
+    x = jnp.asarray(MANY[::4][:, None])
+    means, variances = jax.vmap(posterior.marginals)(x)
+    values = posterior.scales()[1].outward(np.asarray(means[:, 1]))
+    np.testing.assert_allclose(values, wave(np.asarray(x)), atol=0.1 * SPREAD)
+    assert np.max(variances[:, 1]) < 0.05
+
+
+def test_the_truth_is_mostly_within_three_standard_deviations():
+    inside: list[NDArray[np.bool_]] = []
+    for seed in range(5):
+        posterior = SMALL.fit([seen(wave, np.random.default_rng(seed).random(8))], Key((2, seed)))
+        mean, std = predictions(posterior)
+        inside.append(np.abs(mean - wave(GRID)) < 3 * std)
+        assert np.max(std) < 3 * SPREAD  # not by knowing nothing
+    assert np.mean(inside) > 0.75
+
+
+DEGENERATE: dict[str, list[Observations]] = {
+    "constant": [seen(np.ones_like, MANY[:6]), seen(np.ones_like, TWO), seen(np.ones_like, [0.5])],
+    "zero": [seen(np.zeros_like, MANY[:6]), EMPTY, seen(np.zeros_like, TWO)],
+    "one low": [seen(wave, [0.3]), EMPTY, EMPTY],
+    "one middle": [EMPTY, seen(wave, [0.3]), EMPTY],
+    "one target": [EMPTY, EMPTY, seen(wave, [0.3])],
+    "one each": [seen(wave, [0.3]), seen(wave, [0.3]), seen(wave, [0.3])],
+    "repeated": [seen(wave, [0.4] * 6), seen(wave, [0.4] * 3), seen(wave, [0.4] * 2)],
+    "contradicting": [Observations(np.full((5, 1), 0.4), np.array([1.0, 2.0, -3.0, 4.0, 0.0])), EMPTY, seen(wave, TWO)],
+    "empty middle": [seen(wave, MANY[:7]), EMPTY, seen(wave, TWO)],
+    "empty lowest": [EMPTY, seen(wave, MANY[:7]), seen(wave, TWO)],
+    "empty target": [seen(wave, MANY[:7]), seen(wave, TWO), EMPTY],
+    "one outlier": [Observations(MANY[:8, None], np.array([0.0, 1, 2, 1, 0, 1, 2, -1e9])), EMPTY, seen(wave, TWO)],
+    "rounding": [Observations(MANY[:3, None], np.array([0.1 + 0.2, 0.3, 0.3])), EMPTY, seen(wave, TWO)],
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_data_give_a_finite_posterior(name):
+    assert_finite(SMALL.fit([Observations(o.unit_x, o.y.reshape(-1)) for o in DEGENERATE[name]], Key((3,))))
+
+
+def test_a_constant_is_predicted_everywhere():
+    posterior = SMALL.fit(
+        [Observations(MANY[:6, None], np.full(6, 7.5)), Observations(MANY[:2, None], np.full(2, 7.5))], Key((4,))
+    )
+    mean, _ = predictions(posterior)
+    np.testing.assert_allclose(mean, 7.5, atol=0.05 * 7.5)
+
+
+def test_an_empty_target_is_expected_to_be_like_the_fidelity_below():
+    posterior = SMALL.fit([seen(wave, MANY), EMPTY], Key((5,)))
+    (low, _), (high, high_std) = predictions(posterior, 0), predictions(posterior, 1)
+    np.testing.assert_allclose(high, low, atol=0.3 * SPREAD)
+    assert np.all(high_std >= predictions(posterior, 0)[1] * 0.99)
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e-12, 0.0), (1e12, 0.0), (1.0, 1e9), (3.0, -2.0)])
+def test_predictions_are_equivariant_in_the_units_of_y(factor, shift):
+    def moved(x: Vector) -> Vector:
+        return factor * wave(x) + shift
+
+    plain = SMALL.fit([seen(wave, MANY), seen(wave, MANY[::3])], Key((6,)))
+    scaled = SMALL.fit([seen(moved, MANY), seen(moved, MANY[::3])], Key((6,)))
+    (mean, std), (scaled_mean, scaled_std) = predictions(plain), predictions(scaled)
+    np.testing.assert_allclose((scaled_mean - shift) / factor, mean, atol=0.02 * SPREAD)
+    np.testing.assert_allclose(scaled_std / factor, std, atol=0.02 * SPREAD)
+    assert_finite(scaled)
+
+
+def test_the_same_key_gives_the_same_posterior_and_another_key_other_features():
+    data = [seen(wave, MANY[:6]), seen(wave, TWO)]
+    first, again, other = (SMALL.fit(data, Key((word,))) for word in (1, 1, 2))
+    for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(first.layers[0].weight_mean, other.layers[0].weight_mean)
+
+
+def test_the_density_of_theta_has_the_gradient_that_the_search_is_told():
+    family = SMALL.family
+    drawn = family.draw(1, False, Key((7,)))
+    prior = family.prior(1, False, 0.0, drawn)
+    data = closed_form.pad(MANY[:6, None], wave(MANY[:6, None]))
+
+    def value_and_gradient(theta: Vector) -> tuple[Vector, Vector]:
+        mean, std = (jnp.asarray(part)[None] for part in (prior.mean, prior.std))
+        found = closed_form._log_density_rows(
+            family, drawn, theta[None], jnp.zeros(1), mean, std, data.x, data.y[None], data.mask, None
+        )
+        return np.asarray(found[0])[0], np.asarray(found[1])[0]
+
+    direction = np.random.default_rng(0).normal(size=len(prior.mean))
+    theta = prior.mean + np.where(np.arange(len(prior.mean)) == 0, 4.0, 0.1)  # with noise enough to be well conditioned
+    difference = (
+        value_and_gradient(theta + 1e-5 * direction)[0] - value_and_gradient(theta - 1e-5 * direction)[0]
+    ) / 2e-5
+    assert value_and_gradient(theta)[1] @ direction == pytest.approx(float(difference), rel=1e-5)
+
+
+def test_the_dense_family_learns_as_well():
+    stack = ClosedFormStack(DenseFamily(Architecture((12, 8), "tanh")), steps=40)
+    with_low = stack.fit([seen(wave, MANY), seen(wave, TWO)], Key((8,)))
+    assert_finite(with_low)
+    assert error(with_low) < 0.5 * SPREAD
+
+
+def test_it_does_not_retrace_while_the_data_grow_inside_a_bucket(traces):
+    SMALL.fit([seen(wave, MANY[:9]), seen(wave, MANY[:2])], Key((9,)))
+    traces.on = True
+    for low, high in [(10, 3), (12, 5), (16, 8)]:
+        SMALL.fit([seen(wave, MANY[:low]), seen(wave, MANY[:high])], Key((9, low)))
+    assert traces.seen == []
+    SMALL.fit([seen(wave, np.linspace(0, 1, 65)), seen(wave, MANY[:8])], Key((9,)))
+    assert traces.seen != []  # a new bucket is traced, and seen to be
+
+
+def test_theta_is_learned_from_a_part_of_many_observations_and_weights_from_all():
+    x = np.random.default_rng(0).random((60, 1))
+    whole = SMALL.fit([seen(wave, x)], Key((10,)))
+    part = ClosedFormStack(SMALL.family, steps=40, most_points=16).fit([seen(wave, x)], Key((10,)))
+    assert error(part) < 0.1 * SPREAD
+    assert error(whole) < 0.1 * SPREAD
+
+
+@pytest.mark.parametrize(("count", "most"), [(5, 8), (8, 8), (9, 8), (100, 7), (1000, 256)])
+def test_a_subset_keeps_the_newest_half_and_nothing_twice(count, most):
+    chosen = closed_form._subset(count, most, Key((0,)))
+    assert len(chosen) == min(count, most)
+    assert len(set(chosen.tolist())) == len(chosen)
+    assert set(range(count - math.floor(most / 2), count)) <= set(chosen.tolist()) or count <= most
+    assert np.all(np.diff(chosen) > 0)
+
+
+def test_no_data_are_refused():
+    with pytest.raises(NoDataError, match="at least one observation"):
+        SMALL.fit([EMPTY, EMPTY], Key((0,)))

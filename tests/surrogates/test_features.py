@@ -1,0 +1,158 @@
+"""The networks below the last layer: the processes they stand for, hand-computed values, settings out of range."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
+
+from fidelium.errors import SettingError
+from fidelium.randomness import Key
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
+from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures
+
+DIMENSION = 2
+WIDE = CosineFamily(pairs=2048, relation_pairs=2048)
+
+
+X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
+
+
+def cosine(has_below: bool) -> CosineFeatures:
+    """A wide cosine network with random parameters."""
+    drawn = WIDE.draw(DIMENSION, has_below, Key((0,)))
+    count = len(WIDE.prior(DIMENSION, has_below, 0.0, drawn).mean)
+    return WIDE.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
+
+
+def squared_distance(log_length: Array) -> float:
+    return float(jnp.sum(((X - OTHER) / jnp.exp(log_length)) ** 2))
+
+
+def test_cosine_features_of_x_are_a_matern_5_2_process():
+    features = cosine(False)
+    at_x, at_other = (features.of_x(x)[: 2 * WIDE.pairs] for x in (X, OTHER))
+    r, variance = math.sqrt(squared_distance(features.log_length)), math.exp(2 * float(features.log_amplitude))
+    matern = (1 + math.sqrt(5) * r + 5 * r**2 / 3) * math.exp(-math.sqrt(5) * r)
+    assert float(at_x @ at_other) == pytest.approx(variance * matern, abs=3e-3)
+    assert float(at_x @ at_x) == pytest.approx(variance, rel=1e-12)
+
+
+def test_cosine_features_of_both_are_a_smooth_process_a_line_and_a_bias():
+    features = cosine(True)
+    relation = features.relation
+    assert relation is not None
+    f, g = 0.4, -0.8
+    far = squared_distance(relation.log_length) + ((f - g) / math.exp(float(relation.log_below_length))) ** 2
+    variance, slope = math.exp(2 * float(relation.log_amplitude)), math.exp(2 * float(relation.log_slope))
+    at_x, at_other = features.of_both(X, jnp.asarray(f)), features.of_both(OTHER, jnp.asarray(g))
+    assert float(at_x @ at_other) == pytest.approx(variance * math.exp(-0.5 * far) + slope * f * g + 1, abs=3e-3)
+    assert float(at_x @ at_x) == pytest.approx(variance + slope * f**2 + 1, rel=1e-12)
+
+
+def test_the_lowest_layer_has_a_bias_and_nothing_below():
+    features = cosine(False)
+    np.testing.assert_array_equal(features.of_both(X, None), [1.0])
+
+
+def test_draws_repeat_with_the_key_and_only_with_it():
+    family = CosineFamily(16, 8)
+    first, again, other = (family.draw(DIMENSION, True, Key((word,))) for word in (1, 1, 2))
+    np.testing.assert_array_equal(first.of_x, again.of_x)
+    np.testing.assert_array_equal(first.of_both, again.of_both)
+    assert not np.any(np.asarray(first.of_x) == np.asarray(other.of_x))
+
+
+@pytest.mark.parametrize(
+    "family", [CosineFamily(4, 4), DenseFamily(Architecture((5, 3), "tanh"))], ids=["cosine", "dense"]
+)
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+@pytest.mark.parametrize("has_below", [False, True])
+def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, slope, has_below):
+    drawn = family.draw(DIMENSION, has_below, Key((3,)))
+    prior = family.prior(DIMENSION, has_below, slope, drawn)
+    assert np.all((prior.lower < prior.mean) & (prior.mean < prior.upper))
+    assert np.all(prior.std > 0)
+    below = jnp.array(0.3) if has_below else None
+
+    def every_feature(theta):
+        features = family.features(drawn, theta)
+        return jnp.concatenate([features.of_x(X), features.of_both(X, below)])
+
+    # every entry of theta but the noise moves the features: none is left over, none is missing
+    jacobian = np.asarray(jax.jacfwd(every_feature)(jnp.asarray(prior.mean + 0.01)))
+    moves = np.any(jacobian != 0, axis=0)
+    assert not moves[0]
+    assert np.all(moves[1:])
+
+
+def test_a_dense_network_by_hand():
+    network = DenseFeatures(
+        (jnp.array([[1.0, -1.0], [0.5, 0.0], [0.0, 2.0]]), jnp.array([[1.0], [1.0]])),
+        (jnp.array([0.1, 0.2]), jnp.array([-0.3])),
+        "relu",
+    )
+    # inputs sqrt(12) (x - 1/2) and f; the activation is on the features too, the bias feature comes last
+    x, f = jnp.array([0.5 + 1 / math.sqrt(12), 0.5]), jnp.array(-0.25)
+    hidden = [max(1.0 + 0.1, 0.0), max(-1.0 - 0.5 + 0.2, 0.0)]
+    np.testing.assert_allclose(network.of_both(x, f), [max(sum(hidden) - 0.3, 0.0), 1.0], rtol=1e-14)
+    np.testing.assert_array_equal(network.of_both(x, jnp.array(-10.0)), network.of_both(x, f))
+    assert network.of_x(x).shape == (0,)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_dense_gradients_match_finite_differences(activation):
+    network = Architecture((6, 5, 4), activation).draw(3, jr.key(0))
+    direction = jnp.array([0.3, -0.7, 0.5])
+
+    @jax.jit
+    def along(step):
+        return jnp.sum(network.of_both(X + step * direction[:2], 0.3 + step * direction[2]) ** 2)
+
+    difference = (along(jnp.asarray(1e-5)) - along(jnp.asarray(-1e-5))) / 2e-5
+    assert float(jax.grad(along)(0.0)) == pytest.approx(float(difference), rel=1e-5, abs=1e-9)
+
+
+def test_the_dense_family_starts_at_the_network_it_drew():
+    family = DenseFamily(Architecture((7, 4), "silu"))
+    drawn = family.draw(DIMENSION, True, Key((5,)))
+    prior = family.prior(DIMENSION, True, 0.0, drawn)
+    network = family.features(drawn, jnp.asarray(prior.mean))
+    np.testing.assert_array_equal(network.of_both(X, jnp.array(0.1)), drawn.network.of_both(X, jnp.array(0.1)))
+    assert len(prior.mean) == 1 + len(ravel_pytree(drawn.network)[0])
+
+
+def test_initial_weights_are_glorots_truncated_at_two_deviations():
+    network = Architecture((512, 256), "relu").draw(512, jr.key(1))
+    for weight, sizes in zip(network.weights, [512 + 512, 512 + 256], strict=True):
+        variance = 2 / sizes
+        entries = np.asarray(weight).ravel()
+        assert np.var(entries) == pytest.approx(variance, rel=5 / math.sqrt(len(entries)))
+        assert np.max(np.abs(entries)) <= 2 * math.sqrt(variance) / 0.8796 * 1.001
+    assert all(not np.any(bias) for bias in network.biases)
+
+
+@pytest.mark.parametrize(
+    ("widths", "activation", "match"),
+    [
+        ((32,), "relu", "2 to 12 layers"),
+        ((32,) * 13, "relu", "2 to 12 layers"),
+        ((32, 0), "relu", "from 1 to 512"),
+        ((513, 32), "relu", "from 1 to 512"),
+        ((32, 32), "sigmoid", "activation must be one of relu, tanh"),
+    ],
+)
+def test_an_architecture_out_of_range_is_refused(widths, activation, match):
+    with pytest.raises(SettingError, match=match):
+        Architecture(widths, activation)
+
+
+def test_a_cosine_network_without_features_is_refused():
+    with pytest.raises(SettingError, match="at least one pair"):
+        CosineFamily(pairs=0)

@@ -1,0 +1,64 @@
+"""Keys: the same words give the same stream, other words another one, in NumPy and in JAX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fidelium.errors import SettingError
+from fidelium.randomness import Key, design_key, model_key, trial_key
+
+words = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 3), min_size=1, max_size=5).map(tuple)
+
+
+def stream(key: Key) -> tuple[float, ...]:
+    return tuple(key.generator().random(4))
+
+
+@given(words)
+def test_the_same_words_are_the_same_stream_every_time(entropy):
+    key = Key(entropy)
+    assert stream(key) == stream(key) == stream(Key(entropy))
+    assert key.word() == Key(entropy).word()
+
+
+@given(words, words)
+def test_different_words_are_different_streams(first, second):
+    assume(first != second)
+    assert stream(Key(first)) != stream(Key(second))
+
+
+@pytest.mark.parametrize(("first", "second"), [((7,), (7, 0)), ((7, 0), (7, 0, 0)), ((0,), (0, 0)), ((1, 2), (2, 1))])
+def test_trailing_zeros_and_the_order_of_words_count(first, second):
+    assert stream(Key(first)) != stream(Key(second))
+    assert Key(first).word() != Key(second).word()
+
+
+def test_folding_is_appending_and_splitting_is_folding_numbers():
+    key = Key((3,))
+    assert key.fold(1, 2) == key.fold(1).fold(2) == Key((3, 1, 2))
+    assert key.split(3) == (key.fold(0), key.fold(1), key.fold(2))
+    assert key == Key((3,))
+
+
+def test_keys_of_a_study_never_meet():
+    seeds, numbers = (0, 1, 2**31), range(30)
+    keys = [trial_key(seed, number) for seed in seeds for number in numbers]
+    keys += [design_key(seed) for seed in seeds]
+    keys += [model_key(seed, finished) for seed in seeds for finished in numbers]
+    assert len({stream(key) for key in keys}) == len(keys)
+    assert len({key.word() for key in keys}) == len(keys)
+
+
+def test_children_are_uncorrelated():
+    draws = np.array([key.generator().normal(size=2000) for key in Key((0,)).split(6)])
+    correlation = np.asarray(np.corrcoef(draws))[np.triu_indices(6, 1)]
+    assert np.max(np.abs(correlation)) < 4.5 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("entropy", [(), (-1,), (1, -2), (0.5,), ("7",), (None,)])
+def test_anything_but_whole_numbers_from_zero_is_refused(entropy):
+    with pytest.raises(SettingError, match="integers >= 0"):
+        Key(entropy)
