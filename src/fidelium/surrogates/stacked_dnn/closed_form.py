@@ -61,7 +61,7 @@ class ClosedFormStack:
     starts: int = 2
     steps: int = 60
     most_points: int = 256
-    warp: bool = True
+    warp: bool = False
     reconciled: float = 0.5
 
     def fit(self, observations: Sequence[Observations], key: Key) -> StackPosterior:

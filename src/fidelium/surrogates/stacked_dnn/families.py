@@ -25,9 +25,11 @@ from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeature
 
 Theta = Float[Array, " p"]
 
-NOISE_LOG_STD = 2.0
 NOISE_STD = 5e-4
 """What simulators' noise is believed to be, as a share of the values' spread; the data may say otherwise."""
+
+NOISE_LOG_STD = 2.0
+"""How little that belief weighs, in powers of e: ripples that nothing explains must be allowed to count as noise."""
 
 
 @dataclass(frozen=True)
