@@ -266,7 +266,7 @@ BAD_PARAMETERS: list[tuple[Any, tuple[Any, ...], str]] = [
     (Categorical, ([],), "at least two choices"),
     (Categorical, (["a"],), "at least two choices"),
     (Categorical, ("ab",), "list or tuple"),
-    (Categorical, ({"a", "b"},), "list or tuple"),
+    (Categorical, ({"a"},), "list or tuple"),
     (Categorical, (3,), "list or tuple"),
     (Categorical, (["a", "b", "a"],), "'a' twice"),
     (Categorical, ([1, 1.0],), "1.0 twice"),

