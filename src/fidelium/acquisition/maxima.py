@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.numerics.backend import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.surrogates.base import Paths, Posterior
 
@@ -48,17 +49,17 @@ def sample_maxima(paths: Paths, candidates: NDArray[np.float64], starts: int, st
     return SampledMaxima(value[np.arange(draws), winner], x[np.arange(draws), winner])
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(jax.jit, static_argnums=2, compiler_options=QUICK_TO_COMPILE)
 def draw_paths(posterior: Posterior, key: jax.Array, count: int) -> Paths:
     """`count` draws of the target as functions, in one compiled step."""
     return posterior.draw_paths(key, count)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
 def _screen(paths: Paths, x: Float[Array, "n d"]) -> Float[Array, "n draws"]:
     return jax.vmap(paths)(x)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
 def _paths_and_gradients(paths: Paths, draw: Array, x: Float[Array, "r d"]) -> tuple[Array, Array]:
     return jax.vmap(jax.value_and_grad(lambda i, x: paths.at(i, x), argnums=1))(draw, x)

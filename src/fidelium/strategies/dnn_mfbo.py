@@ -27,7 +27,6 @@ from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.base import Posterior, Surrogate
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
-from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.timing import stage
 
 LEAST_RISE = 1e-3
@@ -142,6 +141,8 @@ def dnn_mfbo() -> DnnMfbo:
 
 def dnn_mfbo_paper() -> DnnMfbo:
     """The paper to the letter: variational learning, gain about the noise-free value, random starts."""
+    from fidelium.surrogates.stacked_dnn.variational import VariationalStack  # and with it optax, which only this needs
+
     return DnnMfbo(
         VariationalStack(),
         paper_gain,

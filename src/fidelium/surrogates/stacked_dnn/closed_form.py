@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.numerics import linalg
+from fidelium.numerics.backend import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising, warping
@@ -104,7 +105,7 @@ class ClosedFormStack:
         best = int(np.argmax(scores + np.array(odds)))
         form = rows[best][0]
         data = pad(seen.unit_x, form.unit.inward(seen.y))
-        features, noise_var = self.family.features(drawn, jnp.asarray(theta[best])), jnp.exp(2 * theta[best][0])
+        features, noise_var = _network(self.family, drawn, theta[best])
         return _learned(features, jnp.asarray(form.slope), noise_var, data, inputs), form.unit
 
     def _learn(
@@ -210,14 +211,14 @@ def _pinned(posterior: StackPosterior, data: Sequence[PaddedData]) -> StackPoste
     return posterior
 
 
-@partial(jax.jit, static_argnums=1)
+@partial(jax.jit, static_argnums=1, compiler_options=QUICK_TO_COMPILE)
 def _pinned_below(
     posterior: StackPosterior, fidelity: int, x: Float[Array, "n d"], weight: Float[Array, " n"]
 ) -> StackPosterior:
     return posterior.pinned_below(x, fidelity, weight)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
 def _last_marginals(posterior: StackPosterior, x: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     means, variances = jax.vmap(posterior.marginals)(x)
     return means[:, -1], variances[:, -1]
@@ -238,7 +239,13 @@ def _design(
     return jax.vmap(phi)(x, inputs.mean), slope * inputs.mean, noise
 
 
-@jax.jit
+@partial(jax.jit, static_argnums=0)
+def _network(family: Family, drawn: eqx.Module, theta: Float[Array, " p"]) -> tuple[Features, Array]:
+    """The network below the last layer, and the noise variance."""
+    return family.features(drawn, theta), jnp.exp(2 * theta[0])
+
+
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
 def _learned(features: Features, slope: Array, noise_var: Array, data: PaddedData, inputs: Inputs | None) -> Layer:
     """The layer with q(w) in closed form."""
     phi, offset, noise = _design(features, slope, noise_var, data.x, inputs)
