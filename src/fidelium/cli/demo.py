@@ -21,7 +21,7 @@ _TARGET_QUERIES = 6
 
 
 def demo(
-    problem: Annotated[str, typer.Option(help="Built-in problem: branin, levy or park1.")] = "branin",
+    problem: Annotated[str, typer.Option(help="Built-in problem: branin, levy or park1.")] = "levy",
     strategy: Annotated[str, typer.Option(help="How to choose what to evaluate.")] = "dnn-mfbo",
     seed: Annotated[int, typer.Option(help="Where all randomness comes from.", min=0)] = 0,
     budget: Annotated[float | None, typer.Option(help="Cost units to spend.", show_default="by the problem")] = None,
