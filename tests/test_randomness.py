@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from fidelium.errors import SettingError
 from fidelium.randomness import Key, design_key, model_key, trial_key
 
-words = st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 3), min_size=1, max_size=5).map(tuple)
+pieces = st.integers(0, 2**32 - 1) | st.integers(0, 3)
+words = st.lists(pieces, min_size=1, max_size=5).map(tuple)
+big_words = st.lists(pieces | st.integers(2**32 - 1, 2**32 + 3) | st.integers(0, 2**200), min_size=1, max_size=5)
 
 
 def stream(key: Key) -> tuple[float, ...]:
@@ -28,6 +30,66 @@ def test_the_same_words_are_the_same_stream_every_time(entropy):
 def test_different_words_are_different_streams(first, second):
     assume(first != second)
     assert stream(Key(first)) != stream(Key(second))
+
+
+@given(big_words.map(tuple), big_words.map(tuple))
+def test_different_words_of_any_size_are_different_keys(first, second):
+    assume(first != second)
+    assert stream(Key(first)) != stream(Key(second))
+    assert Key(first).word() != Key(second).word()
+
+
+def joined(parts: list[int], ends: list[bool]) -> tuple[int, ...]:
+    """The integers whose 32-bit pieces, lowest first, are these parts; an integer ends where it is told to."""
+    entropy, shift = [0], 0
+    for part, is_end in zip(parts, [*ends, False], strict=True):
+        entropy[-1] += part << shift
+        shift += 32
+        if is_end:
+            entropy, shift = [*entropy, 0], 0
+    return tuple(entropy)
+
+
+@st.composite
+def cut_twice(draw) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The same pieces of 32 bits put together in two ways, to as many words."""
+    parts = draw(st.lists(pieces, min_size=2, max_size=7))
+    ends = draw(st.lists(st.booleans(), min_size=len(parts) - 1, max_size=len(parts) - 1))
+    return joined(parts, ends), joined(parts, draw(st.permutations(ends)))
+
+
+@given(cut_twice())
+def test_where_a_word_ends_counts(ways):
+    first, second = ways
+    assume(first != second)
+    assert stream(Key(first)) != stream(Key(second))
+    assert Key(first).word() != Key(second).word()
+
+
+BIG = 2**32
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((BIG, 5), (0, 1 + 5 * BIG)),  # pieces 0 1 5
+        ((BIG, 0), (0, 1)),  # pieces 0 1 0 and 0 1
+        ((BIG,), (0, 1)),
+        ((BIG,), (33, 0, 1)),  # with the bits counted
+        ((BIG, 3), (33, BIG, 2, 3)),
+    ],
+)
+def test_a_large_word_is_not_taken_for_its_pieces(first, second):
+    assert stream(Key(first)) != stream(Key(second))
+    assert Key(first).word() != Key(second).word()
+
+
+@given(words)
+def test_words_of_32_bits_are_numpys_own_seeds_after_their_number(entropy):
+    # the streams of finished studies: a resumed one must get them again
+    seeds = np.random.SeedSequence([len(entropy), *entropy])
+    assert Key(entropy).word() == seeds.generate_state(1)[0]
+    assert stream(Key(entropy)) == tuple(np.random.default_rng(seeds).random(4))
 
 
 @pytest.mark.parametrize(("first", "second"), [((7,), (7, 0)), ((7, 0), (7, 0, 0)), ((0,), (0, 0)), ((1, 2), (2, 1))])

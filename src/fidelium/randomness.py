@@ -43,7 +43,12 @@ class Key:
 
     def _sequence(self) -> np.random.SeedSequence:
         # the length goes in too: SeedSequence drops trailing zeros, so that (7,) and (7, 0) would be one key
-        return np.random.SeedSequence([len(self.entropy), *self.entropy])
+        if max(self.entropy) < 2**32:
+            return np.random.SeedSequence([len(self.entropy), *self.entropy])
+        # and it cuts a larger word into pieces of 32 bits, so that (2^32, 5) and (0, 1 + 5 * 2^32) would be one: each
+        # word's own length tells where it ends, and the zero, which is no length, that this is such a key
+        sized = [part for word in self.entropy for part in (word.bit_length(), word)]
+        return np.random.SeedSequence([0, len(self.entropy), *sized])
 
 
 _DESIGN, _MODEL = 2**32 - 1, 2**32 - 2

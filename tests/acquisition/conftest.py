@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import Paths
@@ -49,6 +51,9 @@ class LinkedPosterior(eqx.Module):
 
     def noise_var(self, fidelity: int) -> Float[Array, ""]:
         return self.noise[fidelity]
+
+    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinkedPosterior:
+        raise NotImplementedError
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import jax.numpy as jnp
@@ -9,13 +10,17 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from fidelium.acquisition.maximise import Candidate, search
+from fidelium.acquisition.base import Candidate
+from fidelium.acquisition.maximise import search
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction, History
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 
 COSTS = (1.0, 10.0, 100.0)
+LADDER = FidelityLadder(tuple(Fidelity(str(m), cost) for m, cost in enumerate(COSTS)))
 CENTRES = jnp.array([[0.2, 0.7], [0.55, 0.35], [0.8, 0.9]])
 HEIGHTS = jnp.array([1.0, 40.0, 350.0])  # per cost: 1, 4, 3.5
-F_STAR = np.array([0.0])
+F_STAR = jnp.array([0.0])
 
 
 def bumps(posterior, f_star: Array, x: Array, fidelity: int) -> Array:
@@ -33,14 +38,15 @@ PLANE = SearchSpace({"a": Real(-5, 10), "b": Real(1e-3, 1e3, log=True)})
 
 def found(gain, posterior, space=PLANE, fidelities=(0, 1, 2), seed=0, **options) -> list[Candidate]:
     candidates = space.sample(np.random.default_rng(seed), 64)
-    return search(gain, posterior, F_STAR, space, COSTS, fidelities, candidates, 4, **options)
+    history = History(space, LADDER, Direction.MAXIMIZE, (), math.inf)
+    return search(gain, posterior, F_STAR, history, fidelities, candidates, 4, **options)
 
 
 def test_the_best_query_of_a_known_gain_is_found(posterior):
     best = found(bumps, posterior)[0]
     assert best.fidelity == 1
     np.testing.assert_allclose(best.unit_x, CENTRES[1], atol=1e-4)
-    assert best.gain_per_cost == pytest.approx(4.0, rel=1e-6)
+    assert best.worth == pytest.approx(4.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("fidelities", [(0,), (2,), (0, 2), (0, 1, 2)])
@@ -54,10 +60,10 @@ def test_only_the_fidelities_allowed_are_considered(posterior, fidelities):
 
 def test_candidates_come_best_first_with_the_gain_per_cost_of_the_design_they_stand_for(posterior):
     ranked = found(bumps, posterior)
-    assert all(first.gain_per_cost >= second.gain_per_cost for first, second in pairwise(ranked))
+    assert all(first.worth >= second.worth for first, second in pairwise(ranked))
     for candidate in ranked:
-        gain = float(bumps(posterior, jnp.asarray(F_STAR), jnp.asarray(candidate.unit_x), candidate.fidelity))
-        assert candidate.gain_per_cost == pytest.approx(gain / COSTS[candidate.fidelity], rel=1e-9)
+        gain = float(bumps(posterior, F_STAR, jnp.asarray(candidate.unit_x), candidate.fidelity))
+        assert candidate.worth == pytest.approx(gain / COSTS[candidate.fidelity], rel=1e-9)
 
 
 MIXED = SearchSpace({"n": Integer(0, 10), "x": Real(300, 301), "c": Categorical(("oak", "steel", "glass"))})
@@ -88,7 +94,7 @@ def test_a_design_is_judged_where_it_landed_not_where_the_climb_ended(posterior)
 
     ranked = found(sharp, posterior, space, (0,))
     assert space.decode(ranked[0].unit_x) == {"n": 4}
-    assert ranked[0].gain_per_cost == pytest.approx(1 / (0.01 + (0.45 - peak) ** 2), rel=1e-9)
+    assert ranked[0].worth == pytest.approx(1 / (0.01 + (0.45 - peak) ** 2), rel=1e-9)
 
 
 def test_gains_that_are_no_numbers_lose(posterior):
@@ -96,13 +102,13 @@ def test_gains_that_are_no_numbers_lose(posterior):
         return jnp.where(x[0] > 0.5, jnp.nan, bumps(posterior, f_star, x, fidelity))
 
     ranked = found(holed, posterior)
-    assert all(np.isfinite(candidate.gain_per_cost) for candidate in ranked)
+    assert all(np.isfinite(candidate.worth) for candidate in ranked)
     assert ranked[0].unit_x[0] <= 0.5
-    assert ranked[0].gain_per_cost > 3.5  # close to the hole's wall, at the middle fidelity
+    assert ranked[0].worth > 3.5  # close to the hole's wall, at the middle fidelity
 
 
 def test_a_gain_of_nothing_but_nan_still_gives_valid_designs(posterior):
     ranked = found(lambda posterior, f_star, x, fidelity: jnp.nan * x[0], posterior, MIXED)
     assert len(ranked) > 0
-    assert all(candidate.gain_per_cost == 0.0 for candidate in ranked)
+    assert all(candidate.worth == 0.0 for candidate in ranked)
     assert all(MIXED.validate(MIXED.decode(candidate.unit_x)) for candidate in ranked)

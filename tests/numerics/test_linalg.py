@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from fidelium.numerics.linalg import condition_root, log_evidence, weight_posterior
+from fidelium.numerics.linalg import condition_root_rows, log_evidence, log_normal, weight_posterior
 
 evidence = jax.jit(log_evidence)
 evidence_gradients = jax.jit(jax.grad(log_evidence, argnums=(0, 1, 2)))
 posterior = jax.jit(weight_posterior)
-conditioned = jax.jit(condition_root)
+conditioned = jax.jit(condition_root_rows)
+normal = jax.jit(log_normal)
 
 SHAPES = [(4, 9), (9, 4), (6, 6), (1, 3), (3, 1)]
 FEWER_ROWS_AND_MORE = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "n{}-f{}".format(*shape))
@@ -110,34 +111,81 @@ def test_the_gradient_of_the_evidence_matches_finite_differences(shape):
 
 
 @FEWER_ROWS_AND_MORE
-def test_conditioning_the_root_is_refitting_with_one_more_row(shape):
+@pytest.mark.parametrize("more", [1, 3, 9])
+def test_conditioning_the_root_is_refitting_with_the_rows_added(shape, more):
     features, y, noise_var = regression(shape)
-    _, before = posterior(features[:-1], y[:-1], noise_var[:-1], np.ones(shape[0] - 1))
+    first = max(shape[0] - more, 0)
+    _, before = posterior(features[:first], y[:first], noise_var[:first], np.ones(first))
     _, after = posterior(features, y, noise_var, np.ones(shape[0]))
-    root = conditioned(before, features[-1], noise_var[-1])
+    root = conditioned(before, features[first:], noise_var[first:], np.ones(shape[0] - first))
     np.testing.assert_allclose(root @ root.T, after @ after.T, rtol=1e-8, atol=1e-11)
 
 
-def test_conditioning_from_the_prior_row_by_row_is_the_posterior_in_any_order():
+@pytest.mark.parametrize("size", [1, 4, 12])
+def test_conditioning_from_the_prior_step_by_step_is_the_posterior_in_any_order(size):
     features, y, noise_var = regression((12, 5))
     _, whole = posterior(features, y, noise_var, np.ones(12))
-    for order in (range(12), reversed(range(12))):
+    for order in (np.arange(12), np.arange(12)[::-1]):
         root = jnp.eye(5)
-        for row in order:
-            root = conditioned(root, features[row], noise_var[row])
+        for rows in order.reshape(-1, size):
+            root = conditioned(root, features[rows], noise_var[rows], np.ones(size))
         np.testing.assert_allclose(root @ root.T, whole @ whole.T, rtol=1e-9, atol=1e-12)
 
 
 @given(st.floats(1e-12, 1e12), st.floats(1e-6, 1e6), st.integers(1, 30))
 def test_the_variance_at_an_observed_point_falls_as_one_over_the_observations(noise, size, times):
     # var after n observations of one point: 1 / (1/v + n / s), however small the noise
-    root = jnp.eye(3)
     phi = jnp.array([size, 0.0, 0.0])
+    one_by_one = jnp.eye(3)
     for _ in range(times):
-        root = conditioned(root, phi, jnp.asarray(noise))
-    variance = float(jnp.sum((root.T @ phi) ** 2))
-    assert variance == pytest.approx(1 / (1 / size**2 + times / noise), rel=1e-3)
-    assert float(root[1, 1]) == 1.0
+        one_by_one = conditioned(one_by_one, phi[None], jnp.array([noise]), jnp.ones(1))
+    mask = (np.arange(30) < times).astype(float)  # one shape for all examples
+    together = conditioned(jnp.eye(3), jnp.tile(phi, (30, 1)), jnp.full(30, noise), mask)
+    for root in (one_by_one, together):
+        variance = float(jnp.sum((root.T @ phi) ** 2))
+        assert variance == pytest.approx(1 / (1 / size**2 + times / noise), rel=1e-3)
+        assert float(root[1, 1]) == 1.0
+
+
+@given(st.floats(1e-12, 1e3), st.integers(0, 10**6))
+def test_the_variance_at_a_point_observed_in_any_direction_is_the_harmonic_sum(ratio, seed):
+    # v s / (v + s), here with s = ratio v
+    generator = np.random.default_rng(seed)
+    root, phi = np.tril(generator.normal(size=(4, 4))) + 2 * np.eye(4), generator.normal(size=4)
+    before = float(np.sum((root.T @ phi) ** 2))
+    after = conditioned(root, phi[None], np.array([ratio * before]), np.ones(1))
+    assert float(jnp.sum((after.T @ phi) ** 2)) == pytest.approx(before * ratio / (1 + ratio), rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1.0])
+def test_padding_tells_nothing_however_small_its_noise(noise):
+    root = np.tril(np.random.default_rng(0).normal(size=(5, 5))) + 3 * np.eye(5)
+    features, _, noise_var = regression((6, 5))
+    np.testing.assert_array_equal(conditioned(root, features, np.full(6, noise), np.zeros(6)), root)
+    mask = (np.arange(6) < 2).astype(float)
+    some = conditioned(root, features, np.where(mask > 0, noise_var, noise), mask)
+    np.testing.assert_allclose(some, conditioned(root, features[:2], noise_var[:2], np.ones(2)), rtol=1e-11, atol=1e-13)
+
+
+@FEWER_ROWS_AND_MORE
+def test_the_density_of_a_normal_vector_is_scipys_and_padding_is_nothing(shape):
+    features, y, noise_var = regression(shape)
+    covariance = features @ features.T + np.diag(noise_var)
+    assert normal(y, covariance, np.ones(shape[0])) == pytest.approx(log_density(y, 0 * y, covariance), rel=1e-11)
+    more, more_y, more_noise, mask = padded(features, y, noise_var, extra=12 - shape[0])
+    padding = more @ more.T + np.diag(more_noise)
+    assert normal(more_y, padding, mask) == pytest.approx(log_density(y, 0 * y, covariance), rel=1e-11)
+    gradients = jax.grad(log_normal, argnums=(0, 1))(jnp.asarray(more_y), jnp.asarray(padding), jnp.asarray(mask))
+    for gradient in gradients:
+        assert np.all(np.isfinite(gradient))
+        np.testing.assert_array_equal(gradient[shape[0] :], 0.0)
+
+
+@FEWER_ROWS_AND_MORE
+def test_the_evidence_by_the_weights_and_by_the_values_is_one_number(shape):
+    features, y, noise_var = regression(shape)
+    by_values = normal(y, features @ features.T + np.diag(noise_var), np.ones(shape[0]))
+    assert float(evidence(features, y, noise_var, np.ones(shape[0]))) == pytest.approx(float(by_values), rel=1e-10)
 
 
 def test_features_of_any_size_give_finite_evidence_and_gradients():

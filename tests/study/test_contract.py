@@ -107,8 +107,8 @@ def test_a_strategy_gets_the_key_of_the_trials_number(space, ladder, fake):
     assert study.ask().params == expected
 
 
-def test_without_any_data_the_cheapest_fidelity_is_asked_at_random(space, ladder, fake):
-    study = fd.create_study(space, ladder, direction="maximize", strategy=fake, initial={})
+def test_without_any_data_the_default_asks_the_cheapest_fidelity_at_random(space, ladder):
+    study = fd.create_study(space, ladder, direction="maximize", initial={})
     trials = [study.ask() for _ in range(4)]
     assert {trial.fidelity.name for trial in trials} == {"coarse"}
     assert len({tuple(trial.params.values()) for trial in trials}) == 4

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.randomness import Key
+from fidelium.surrogates.learning import subset
 from fidelium.surrogates.stacked_dnn import closed_form
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
 from fidelium.surrogates.stacked_dnn.features import Architecture
-from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior
 
 Vector = NDArray[np.float64]
 
@@ -41,21 +42,21 @@ def seen(function: Callable[[Vector], Vector], x: Sequence[float] | Vector) -> O
 
 
 @jax.jit
-def moments(posterior: StackPosterior, x: Array) -> tuple[Array, Array]:
+def moments(posterior: LinearisedPosterior, x: Array) -> tuple[Array, Array]:
     return jax.vmap(posterior.marginals)(x)
 
 
-def predictions(posterior: StackPosterior, fidelity: int = -1) -> tuple[Vector, Vector]:
+def predictions(posterior: LinearisedPosterior, fidelity: int = -1) -> tuple[Vector, Vector]:
     """Mean and standard deviation on the grid, in the objective's units."""
     means, variances = (np.asarray(part)[:, fidelity] for part in moments(posterior, jnp.asarray(GRID)))
     return posterior.scales()[fidelity].outward_moments(means, variances)
 
 
-def error(posterior: StackPosterior, truth: Callable[[Vector], Vector] = wave) -> float:
+def error(posterior: LinearisedPosterior, truth: Callable[[Vector], Vector] = wave) -> float:
     return float(np.sqrt(np.mean((predictions(posterior)[0] - truth(GRID)) ** 2)))
 
 
-def assert_finite(posterior: StackPosterior) -> None:
+def assert_finite(posterior: LinearisedPosterior) -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(posterior))
     means, variances = moments(posterior, jnp.asarray(GRID))
     assert np.all(np.isfinite(means))
@@ -163,25 +164,70 @@ def test_the_same_key_gives_the_same_posterior_and_another_key_other_features():
     assert not np.array_equal(first.layers[0].weight_mean, other.layers[0].weight_mean)
 
 
-def test_the_density_of_theta_has_the_gradient_that_the_search_is_told():
+@pytest.mark.parametrize("slope", [None, 0.0, 1.0], ids=["lowest", "independent", "residual"])
+def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(slope):
     family = SMALL.family
-    drawn = family.draw(1, False, Key((7,)))
-    prior = family.prior(1, False, 0.0, drawn)
     data = closed_form.pad(MANY[:6, None], wave(MANY[:6, None]))
+    generator = np.random.default_rng(0)
+    drawn = family.draw(1, False, Key((7,)))
+    prior = family.prior(1, 0.0, drawn, None)
+    alpha = spread = None
+    if slope is not None:
+        drawn = family.draw(1, True, Key((7,)))
+        prior = family.prior(1, slope, drawn, prior.mean)
+        rows = generator.normal(size=(len(data.y), 3))
+        alpha, spread = jnp.asarray(generator.normal(size=len(data.y))), jnp.asarray(rows @ rows.T)
 
     def value_and_gradient(theta: Vector) -> tuple[Vector, Vector]:
         mean, std = (jnp.asarray(part)[None] for part in (prior.mean, prior.std))
-        found = closed_form._log_density_rows(
-            family, drawn, theta[None], jnp.zeros(1), mean, std, data.x, data.y[None], data.mask, None
-        )
+        shared = (data.x, data.y[None], data.mask, alpha, spread)
+        found = closed_form._log_density_rows(family, drawn, theta[None], jnp.array([slope or 0.0]), mean, std, *shared)
         return np.asarray(found[0])[0], np.asarray(found[1])[0]
 
-    direction = np.random.default_rng(0).normal(size=len(prior.mean))
+    direction = generator.normal(size=len(prior.mean))
     theta = prior.mean + np.where(np.arange(len(prior.mean)) == 0, 4.0, 0.1)  # with noise enough to be well conditioned
     difference = (
         value_and_gradient(theta + 1e-5 * direction)[0] - value_and_gradient(theta - 1e-5 * direction)[0]
     ) / 2e-5
     assert value_and_gradient(theta)[1] @ direction == pytest.approx(float(difference), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def three_fidelities() -> LinearisedPosterior:
+    few = [seen(wave, MANY[::3]), seen(lambda x: 2 * wave(x), MANY[::6]), seen(lambda x: wave(x) ** 2, TWO)]
+    return SMALL.fit(few, Key((11,)))
+
+
+def covariance(posterior: LinearisedPosterior, x: Array) -> tuple[Vector, Vector]:
+    """Means of all fidelities at the rows of x, and their covariance matrix, row by row and fidelity by fidelity."""
+    linear = jax.vmap(posterior.linear)(x)
+    rows = linear.rows.reshape(-1, linear.rows.shape[-1])
+    return np.asarray(linear.means).ravel(), np.asarray(rows @ rows.T)
+
+
+@pytest.mark.parametrize("fidelity", [0, 1, 2])
+def test_given_is_conditioning_the_gaussian_of_all_fidelities(three_fidelities, fidelity):
+    # C - c c^T / (c_m + s): a pending query tells about every fidelity at once, and moves no mean
+    x = jnp.array([[0.33], [0.5], [0.91]])
+    means, before = covariance(three_fidelities, x)
+    after_means, after = covariance(three_fidelities.given(np.asarray(x)[:1], [fidelity]), x)
+    column = before[:, fidelity]
+    known = before - np.outer(column, column) / (column[fidelity] + float(three_fidelities.noise_var(fidelity)))
+    np.testing.assert_array_equal(after_means, means)
+    np.testing.assert_allclose(after, known, rtol=1e-6, atol=1e-9)
+    variances, left = np.diag(before)[:3], np.diag(after)[:3]
+    assert np.all(left < variances)  # below and above it too
+
+
+def test_given_many_is_given_one_after_another_in_any_order(three_fidelities):
+    rows, fidelities = MANY[[3, 8, 8, 14, 17], None], [2, 0, 1, 2, 0]
+    x = jnp.asarray(MANY[:5, None])
+    _, together = covariance(three_fidelities.given(rows, fidelities), x)
+    for order in (range(5), reversed(range(5))):
+        posterior = three_fidelities
+        for row in order:
+            posterior = posterior.given(rows[row : row + 1], [fidelities[row]])
+        np.testing.assert_allclose(covariance(posterior, x)[1], together, rtol=1e-6, atol=1e-9)
 
 
 def test_the_dense_family_learns_as_well():
@@ -211,7 +257,7 @@ def test_theta_is_learned_from_a_part_of_many_observations_and_weights_from_all(
 
 @pytest.mark.parametrize(("count", "most"), [(5, 8), (8, 8), (9, 8), (100, 7), (1000, 256)])
 def test_a_subset_keeps_the_newest_half_and_nothing_twice(count, most):
-    chosen = closed_form._subset(count, most, Key((0,)))
+    chosen = subset(count, most, Key((0,)))
     assert len(chosen) == min(count, most)
     assert len(set(chosen.tolist())) == len(chosen)
     assert set(range(count - math.floor(most / 2), count)) <= set(chosen.tolist()) or count <= most

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,49 +13,77 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
 from fidelium.randomness import Key
+from fidelium.surrogates.learning import Prior
 from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
 from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures
 
 DIMENSION = 2
 WIDE = CosineFamily(pairs=2048, relation_pairs=2048)
-
+DRAWS = 16
 
 X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
 
 
-def cosine(has_below: bool) -> CosineFeatures:
-    """A wide cosine network with random parameters."""
-    drawn = WIDE.draw(DIMENSION, has_below, Key((0,)))
-    count = len(WIDE.prior(DIMENSION, has_below, 0.0, drawn).mean)
-    return WIDE.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
+def theta_below(family: CosineFamily | DenseFamily) -> NDArray[np.float64]:
+    """What may have been learned in a lowest layer."""
+    mean = family.prior(DIMENSION, 0.0, family.draw(DIMENSION, False, Key((9,))), None).mean
+    return mean + np.random.default_rng(9).normal(scale=0.3, size=len(mean))
+
+
+def prior_of(family: CosineFamily | DenseFamily, has_below: bool, slope: float, drawn: eqx.Module) -> Prior:
+    return family.prior(DIMENSION, slope, drawn, theta_below(family) if has_below else None)
+
+
+def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> CosineFeatures:
+    """A wide cosine network with random parameters, the same for every seed of its frequencies."""
+    drawn = family.draw(DIMENSION, has_below, Key((seed,)))
+    count = len(prior_of(family, has_below, 0.0, drawn).mean)
+    return family.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
 
 
 def squared_distance(log_length: Array) -> float:
     return float(jnp.sum(((X - OTHER) / jnp.exp(log_length)) ** 2))
 
 
-def test_cosine_features_of_x_are_a_matern_5_2_process():
-    features = cosine(False)
-    at_x, at_other = (features.of_x(x)[: 2 * WIDE.pairs] for x in (X, OTHER))
-    r, variance = math.sqrt(squared_distance(features.log_length)), math.exp(2 * float(features.log_amplitude))
-    matern = (1 + math.sqrt(5) * r + 5 * r**2 / 3) * math.exp(-math.sqrt(5) * r)
-    assert float(at_x @ at_other) == pytest.approx(variance * matern, abs=3e-3)
-    assert float(at_x @ at_x) == pytest.approx(variance, rel=1e-12)
+def matern52(r: float) -> float:
+    return (1 + math.sqrt(5) * r + 5 * r**2 / 3) * math.exp(-math.sqrt(5) * r)
+
+
+def squared_exponential(r: float) -> float:
+    return math.exp(-0.5 * r**2)
+
+
+@pytest.mark.parametrize(("name", "kernel"), [("matern52", matern52), ("rbf", squared_exponential)])
+def test_cosine_features_of_x_are_the_process_of_their_kernel(name, kernel):
+    products = []
+    for seed in range(DRAWS):
+        features = cosine(False, replace(WIDE, kernel=name), seed)
+        at_x, at_other = (features.of_x(x)[: 2 * WIDE.pairs] for x in (X, OTHER))
+        r, variance = math.sqrt(squared_distance(features.log_length)), math.exp(2 * float(features.log_amplitude))
+        assert float(at_x @ at_x) == pytest.approx(variance, rel=1e-12)
+        products.append(float(at_x @ at_other) / variance - kernel(r))
+    assert np.mean(products) == pytest.approx(0.0, abs=3e-3)
+    assert np.max(np.abs(products)) < 0.01
 
 
 def test_cosine_features_of_both_are_a_smooth_process_a_line_and_a_bias():
-    features = cosine(True)
-    relation = features.relation
-    assert relation is not None
-    f, g = 0.4, -0.8
-    far = squared_distance(relation.log_length) + ((f - g) / math.exp(float(relation.log_below_length))) ** 2
-    variance, slope = math.exp(2 * float(relation.log_amplitude)), math.exp(2 * float(relation.log_slope))
-    at_x, at_other = features.of_both(X, jnp.asarray(f)), features.of_both(OTHER, jnp.asarray(g))
-    assert float(at_x @ at_other) == pytest.approx(variance * math.exp(-0.5 * far) + slope * f * g + 1, abs=3e-3)
-    assert float(at_x @ at_x) == pytest.approx(variance + slope * f**2 + 1, rel=1e-12)
+    products = []
+    for seed in range(DRAWS):
+        features = cosine(True, seed=seed)
+        relation = features.relation
+        assert relation is not None
+        f, g = 0.4, -0.8
+        far = squared_distance(relation.log_length) + ((f - g) / math.exp(float(relation.log_below_length))) ** 2
+        variance, slope = math.exp(2 * float(relation.log_amplitude)), math.exp(2 * float(relation.log_slope))
+        at_x, at_other = features.of_both(X, jnp.asarray(f)), features.of_both(OTHER, jnp.asarray(g))
+        assert float(at_x @ at_x) == pytest.approx(variance + slope * f**2 + 1, rel=1e-12)
+        products.append(float(at_x @ at_other) - variance * math.exp(-0.5 * far) - slope * f * g - 1)
+    assert np.mean(products) == pytest.approx(0.0, abs=3e-3)
+    assert np.max(np.abs(products)) < 0.01
 
 
 def test_the_lowest_layer_has_a_bias_and_nothing_below():
@@ -76,7 +106,7 @@ def test_draws_repeat_with_the_key_and_only_with_it():
 @pytest.mark.parametrize("has_below", [False, True])
 def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, slope, has_below):
     drawn = family.draw(DIMENSION, has_below, Key((3,)))
-    prior = family.prior(DIMENSION, has_below, slope, drawn)
+    prior = prior_of(family, has_below, slope, drawn)
     assert np.all((prior.lower < prior.mean) & (prior.mean < prior.upper))
     assert np.all(prior.std > 0)
     below = jnp.array(0.3) if has_below else None
@@ -90,6 +120,21 @@ def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, s
     moves = np.any(jacobian != 0, axis=0)
     assert not moves[0]
     assert np.all(moves[1:])
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+def test_the_lengths_of_a_layer_are_believed_to_be_those_learned_below(slope):
+    family = CosineFamily(4, 4)
+    drawn, below = family.draw(DIMENSION, True, Key((3,))), theta_below(family)
+    moved = below + np.random.default_rng(0).normal(size=len(below))
+    first, second = (family.prior(DIMENSION, slope, drawn, theta) for theta in (below, moved))
+    lengths = slice(2, 2 + DIMENSION)
+    for prior, theta in ((first, below), (second, moved)):
+        at_mean = family.features(drawn, jnp.asarray(prior.mean))
+        np.testing.assert_array_equal(at_mean.log_length, theta[lengths])
+    np.testing.assert_array_equal(np.delete(first.mean, lengths), np.delete(second.mean, lengths))
+    np.testing.assert_array_equal(first.std, second.std)
+    assert np.all(first.std[lengths] < family.prior(DIMENSION, 0.0, drawn, None).std[lengths])
 
 
 def test_a_dense_network_by_hand():
@@ -122,7 +167,7 @@ def test_dense_gradients_match_finite_differences(activation):
 def test_the_dense_family_starts_at_the_network_it_drew():
     family = DenseFamily(Architecture((7, 4), "silu"))
     drawn = family.draw(DIMENSION, True, Key((5,)))
-    prior = family.prior(DIMENSION, True, 0.0, drawn)
+    prior = prior_of(family, True, 0.0, drawn)
     network = family.features(drawn, jnp.asarray(prior.mean))
     np.testing.assert_array_equal(network.of_both(X, jnp.array(0.1)), drawn.network.of_both(X, jnp.array(0.1)))
     assert len(prior.mean) == 1 + len(ravel_pytree(drawn.network)[0])
@@ -153,6 +198,8 @@ def test_an_architecture_out_of_range_is_refused(widths, activation, match):
         Architecture(widths, activation)
 
 
-def test_a_cosine_network_without_features_is_refused():
+def test_a_cosine_network_without_features_or_of_an_unknown_kernel_is_refused():
     with pytest.raises(SettingError, match="at least one pair"):
         CosineFamily(pairs=0)
+    with pytest.raises(SettingError, match="kernel must be one of rbf, matern52, got 'matern32'"):
+        CosineFamily(kernel="matern32")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,8 +13,8 @@ from numpy.typing import NDArray
 
 from fidelium.numerics import linalg
 from fidelium.numerics.scaling import Scale
-from fidelium.surrogates.base import Paths, Posterior
-from fidelium.surrogates.stacked_dnn.posterior import VARIANCE_FLOOR, Layer, StackPosterior
+from fidelium.surrogates.base import VARIANCE_FLOOR, Paths, Posterior
+from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
 
 X = jnp.array([0.3, 0.8])
 POINTS = jnp.asarray(np.random.default_rng(5).random((6, 2)))
@@ -73,9 +71,9 @@ def marginals(posterior: StackPosterior, x: Array) -> tuple[Array, Array]:
     return posterior.marginals(x)
 
 
-@partial(jax.jit, static_argnums=2)
 def given(posterior: StackPosterior, x: Array, fidelity: int) -> StackPosterior:
-    return posterior.given(x, fidelity)
+    """The posterior with a query at one point pending."""
+    return posterior.given(np.asarray(x)[None], [fidelity])
 
 
 def moments(posterior: StackPosterior, x: Array = X) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -184,28 +182,16 @@ def test_given_is_refitting_with_the_expected_value_observed(random_stack, fidel
 
 
 @pytest.mark.parametrize("fidelity", [0, 1, 2])
-def test_given_keeps_every_mean_and_takes_variance_away_at_and_below_its_fidelity(random_stack, fidelity):
+def test_given_keeps_every_mean_and_takes_variance_away_at_its_fidelity_alone(random_stack, fidelity):
     before = random_stack(3)
     after = given(before, X, fidelity)
     for m, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         np.testing.assert_array_equal(new.weight_mean, old.weight_mean)
         lost = old.weight_root @ old.weight_root.T - new.weight_root @ new.weight_root.T
         assert np.min(np.linalg.eigvalsh(lost)) > -1e-12
-        if m > fidelity:
+        if m != fidelity:
             np.testing.assert_array_equal(new.weight_root, old.weight_root)
     assert moments(after)[1][fidelity] < moments(before)[1][fidelity]
-
-
-def test_given_pins_the_layer_below_to_the_noise_over_the_squared_slope(random_stack):
-    # y_1 = f_1 + e with f_1 ~ u + u' (f_0 - alpha_0) says as much of f_0 as an observation with the variance s_1 / u'^2
-    before = random_stack(2)
-    after = given(before, X, 1)
-    (alpha, _), (old, _) = moments(before)
-    upper = before.layers[1]
-    ahead, behind = (upper.conditional(X, jnp.asarray(alpha + step))[0] for step in (1e-6, -1e-6))
-    slope = float(ahead - behind) / 2e-6
-    expected = 1 / (1 / old + slope**2 / float(upper.noise_var))
-    assert moments(after)[1][0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_variance_given_n_times_falls_as_one_over_n(random_stack):
@@ -215,6 +201,46 @@ def test_the_variance_given_n_times_falls_as_one_over_n(random_stack):
         posterior = given(posterior, X, 0)
     noise = float(posterior.layers[0].noise_var)
     assert moments(posterior)[1][0] == pytest.approx(1 / (1 / first + 5 / noise), rel=1e-8)
+
+
+def covariance(layer: Layer) -> NDArray[np.float64]:
+    return np.asarray(layer.weight_root @ layer.weight_root.T)
+
+
+def test_given_many_rows_is_given_one_after_another(random_stack):
+    # exact for the two lowest fidelities: the means below them do not depend on any variance
+    stack = random_stack(2)
+    rows, fidelities = np.asarray(POINTS), [0, 1, 1, 0, 1, 0]
+    together, one_by_one = stack.given(rows, fidelities), stack
+    for row in np.argsort(fidelities, kind="stable"):
+        one_by_one = given(one_by_one, POINTS[row], fidelities[row])
+    for one, other in zip(together.layers, one_by_one.layers, strict=True):
+        np.testing.assert_allclose(covariance(one), covariance(other), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise_var", [1e-8, 1e-4])
+@pytest.mark.parametrize("fidelity", [0, 1, 2])
+def test_padding_tells_nothing_however_small_the_noise(random_stack, fidelity, noise_var):
+    stack = eqx.tree_at(
+        lambda stack: [layer.noise_var for layer in stack.layers], random_stack(3), [jnp.asarray(noise_var)] * 3
+    )
+    nothing = stack.given_at(fidelity, jnp.zeros((32, 2)), jnp.zeros(32))
+    for before, after in zip(stack.layers, nothing.layers, strict=True):
+        np.testing.assert_array_equal(after.weight_root, before.weight_root)
+    plain = stack.given_at(fidelity, POINTS, jnp.ones(6))
+    more, weight = jnp.concatenate([POINTS, jnp.zeros((26, 2))]), jnp.repeat(jnp.array([1.0, 0.0]), jnp.array([6, 26]))
+    padded = stack.given_at(fidelity, more, weight)
+    for before, after in zip(plain.layers, padded.layers, strict=True):
+        np.testing.assert_allclose(covariance(after), covariance(before), rtol=1e-6, atol=1e-9)
+
+
+def test_given_does_not_retrace_while_the_pending_queries_are_few(random_stack, traces):
+    stack, rows = random_stack(2), np.random.default_rng(0).random((8, 2))
+    stack.given(rows[:2], [0, 1])
+    traces.on = True
+    for fidelities in ([0], [1], [1, 1, 0], [0] * 5 + [1] * 3):
+        stack.given(rows[: len(fidelities)], fidelities)
+    assert traces.seen == []
 
 
 def test_draws_of_the_lowest_fidelity_have_the_marginals_and_covariance_of_the_posterior(random_stack):
@@ -235,7 +261,7 @@ def test_draws_of_the_target_pass_each_layers_own_draw(random_stack):
     posterior = random_stack(2)
     top = eqx.tree_at(lambda layer: layer.weight_root, posterior.layers[1], jnp.zeros((15, 15)))
     paths = StackPosterior.of([posterior.layers[0], top], [Scale()] * 2, 5).draw_paths(jr.key(3), 5)
-    lowest = jax.vmap(lambda w: posterior.layers[0].value(w, X, None))(paths.weights[0])
+    lowest = jax.vmap(lambda w: posterior.layers[0].value(w, X, None))(paths.draws[0])
     np.testing.assert_allclose(paths(X), jax.vmap(lambda f: top.conditional(X, f)[0])(lowest), rtol=1e-12)
 
 

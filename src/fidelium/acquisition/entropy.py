@@ -4,7 +4,8 @@
 
 `paper_gain` is about the noise-free f_m(x), with both branches to the letter. `observation_gain` is about the
 observation y_m(x): the noise-free gain at a point whose mean equals f* stays large however small the variance, and the
-search then asks one point for ever. Both are finite with finite gradients for any data.
+search then asks one point for ever. `gaussian_gain` is the same where the fidelities are jointly Gaussian. All are
+finite with finite gradients for any data.
 """
 
 from __future__ import annotations
@@ -62,12 +63,35 @@ def observation_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point,
     knowing f_M(x) <= f*, as a share of eta: 1 - r (r + beta) at the target, by quadrature below it.
     """
     means, variances = posterior.marginals(x)
-    mean, variance = means[fidelity], variances[fidelity]
     if fidelity < means.shape[0] - 1:
-        left = _share_left_below(posterior, f_star, x, fidelity, mean, variance)
+        left = _share_left_below(posterior, f_star, x, fidelity, means[fidelity], variances[fidelity])
     else:
-        left = jax.vmap(truncated_variance)((f_star - mean) / jnp.sqrt(variance))
-    signal = variance / (variance + posterior.noise_var(fidelity))
+        left = _share_left_at_target(f_star, means[-1], variances[-1])
+    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity))
+
+
+def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
+    """The observation gain where the fidelities are jointly Gaussian: v = 1 - c^2 r (r + beta), c their correlation.
+
+    The same as `observation_gain` without a quadrature (Moss et al. 2021, GIBBON), for posteriors whose `target_given`
+    is linear in the value.
+    """
+    means, variances = posterior.marginals(x)
+    left = _share_left_at_target(f_star, means[-1], variances[-1])
+    if fidelity < means.shape[0] - 1:
+        std = jnp.sqrt(variances[fidelity])
+        ends, _ = _target_at(posterior, x, fidelity, means[fidelity] + jnp.stack([-std, std]))
+        correlation = (ends[1] - ends[0]) / (2 * jnp.sqrt(variances[-1]))
+        left = 1 - jnp.minimum(correlation**2, 1.0) * (1 - left)
+    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity))
+
+
+def _share_left_at_target(f_star: Float[Array, " s"], mean: Scalar, variance: Scalar) -> Float[Array, " s"]:
+    return jax.vmap(truncated_variance)((f_star - mean) / jnp.sqrt(variance))
+
+
+def _gain_about_observation(left: Float[Array, " s"], variance: Scalar, noise_var: Scalar) -> Scalar:
+    signal = variance / (variance + noise_var)
     share = 1 - signal * (1 - jnp.clip(left, 0.0, 1.0))
     return jnp.mean(-0.5 * jnp.log(jnp.maximum(share, _LEAST_SHARE)))
 
@@ -77,11 +101,10 @@ def _share_left_below(
 ) -> Float[Array, " s"]:
     """Var[f_m | f_M <= f*] / Var[f_m] for each f*.
 
-    The chain is evaluated at the Gauss-Hermite nodes only; between them the moments of f_M given f_m are interpolated,
+    The chain is evaluated at a few values only; between them the moments of f_M given f_m are interpolated by a spline,
     so that the integral over the nearly discontinuous P(f_M <= f* | f_m) can use many more nodes.
     """
-    z, _ = gauss_hermite(_CHAIN_NODES)
-    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * z)
+    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * _LINK_Z)
     fine_mean = _INTERPOLATION @ target_mean
     fine_std = jnp.exp(0.5 * (_INTERPOLATION @ jnp.log(target_var)))
 
@@ -109,16 +132,24 @@ def _variance(weights: Float[Array, " k"], nodes: Float[np.ndarray, " k"]) -> Sc
 
 
 def _interpolation_matrix() -> Float[np.ndarray, "fine k"]:
-    """Piecewise linear interpolation from the Gauss-Hermite nodes to the fine ones, constant slope beyond the ends."""
-    nodes, _ = gauss_hermite(_CHAIN_NODES)
-    left = np.clip(np.searchsorted(nodes, _FINE_Z) - 1, 0, len(nodes) - 2)
-    share = (_FINE_Z - nodes[left]) / (nodes[left + 1] - nodes[left])
-    matrix = np.zeros((len(_FINE_Z), len(nodes)))
-    rows = np.arange(len(_FINE_Z))
-    matrix[rows, left], matrix[rows, left + 1] = 1 - share, share
-    return matrix
+    """The natural cubic spline from the link's nodes to the fine ones, straight beyond the ends."""
+    h, count = _LINK_Z[1] - _LINK_Z[0], len(_LINK_Z)
+    values = np.eye(count)
+    # second derivatives M: M_{k-1} + 4 M_k + M_{k+1} = 6 (y_{k-1} - 2 y_k + y_{k+1}) / h^2, zero at the ends
+    inner = 4 * np.eye(count - 2) + np.eye(count - 2, k=1) + np.eye(count - 2, k=-1)
+    bends = np.zeros((count, count))
+    bends[1:-1] = np.linalg.solve(inner, 6 * (values[:-2] - 2 * values[1:-1] + values[2:]) / h**2)
+    left = np.clip(np.searchsorted(_LINK_Z, _FINE_Z) - 1, 0, count - 2)
+    b = ((_FINE_Z - _LINK_Z[left]) / h)[:, None]
+    a, inside = 1 - b, (b >= 0) & (b <= 1)
+    # beyond the ends the cubic is replaced by its tangent there
+    cubic_a = np.where(inside, a**3 - a, np.where(b < 0, 2 * a - 2, -a))
+    cubic_b = np.where(inside, b**3 - b, np.where(b < 0, -b, 2 * b - 2))
+    bend = (cubic_a * bends[left] + cubic_b * bends[left + 1]) * h**2 / 6
+    return a * values[left] + b * values[left + 1] + bend
 
 
+_LINK_Z = np.linspace(-2.5, 2.5, 5)
 _FINE_Z = np.linspace(-_FINE_REACH, _FINE_REACH, _FINE_NODES)
 _FINE_LOG_WEIGHTS = -0.5 * _FINE_Z**2 - np.log(np.sum(np.exp(-0.5 * _FINE_Z**2)))
 _FINE_VARIANCE = float(np.sum(np.exp(_FINE_LOG_WEIGHTS) * _FINE_Z**2))

@@ -10,8 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.numerics.backend import QUICK_TO_COMPILE
+from fidelium.acquisition.base import Designs, incumbents
+from fidelium.history import History
+from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key
 from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.randomness import Key
 from fidelium.surrogates.base import Paths, Posterior
 
 
@@ -26,6 +29,15 @@ class SampledMaxima:
 
     value: NDArray[np.float64]
     unit_x: NDArray[np.float64]
+
+
+def sample_target(
+    posterior: Posterior, history: History, draws: int, starts: int, designs: Designs, key: Key
+) -> SampledMaxima:
+    """Draw the target as a function `draws` times and maximise each draw, from designs around the incumbents."""
+    draw_key, pool_key = key.split(2)
+    candidates = designs.around(history, incumbents(history), pool_key)
+    return sample_maxima(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
 
 
 def sample_maxima(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:

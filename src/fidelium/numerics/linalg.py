@@ -32,6 +32,15 @@ def log_evidence(features: Float[Array, "n f"], y: Vector, noise_var: Vector, ma
     return -0.5 * (misfit + log_det + jnp.sum(mask) * jnp.log(2 * jnp.pi))
 
 
+def log_normal(y: Vector, covariance: Float[Array, "n n"], mask: Vector) -> Float[Array, ""]:
+    """log N(y | 0, covariance) of the rows that are not padding."""
+    both = mask[:, None] * mask[None, :]
+    chol = jnp.linalg.cholesky(both * covariance + jnp.diag(1 - mask))
+    misfit = solve_triangular(chol, mask * y, lower=True)
+    log_det = 2 * jnp.sum(jnp.log(jnp.diag(chol)))
+    return -0.5 * (jnp.sum(misfit**2) + log_det + jnp.sum(mask) * jnp.log(2 * jnp.pi))
+
+
 def weight_posterior(
     features: Float[Array, "n f"], y: Vector, noise_var: Vector, mask: Vector
 ) -> tuple[Float[Array, " f"], Float[Array, "f f"]]:
@@ -43,27 +52,13 @@ def weight_posterior(
     return mean, solve_triangular(chol, jnp.eye(count), lower=True).T
 
 
-def condition_root(
-    root: Float[Array, "f f"], features: Float[Array, " f"], noise_var: Float[Array, ""]
-) -> Float[Array, "f f"]:
-    """The covariance's square root after one more observation at `features`, in O(f^2).
-
-    With v = R^T phi, the new covariance R (I - v v^T / (s + |v|^2)) R^T has the square root R (I - c v v^T),
-    c = 1 / ((s + |v|^2) (1 + sqrt(s / (s + |v|^2)))).
-    """
-    v = root.T @ features
-    total = noise_var + v @ v
-    c = 1 / (total * (1 + jnp.sqrt(noise_var / total)))
-    return root - c * jnp.outer(root @ v, v)
-
-
 def condition_root_rows(
-    root: Float[Array, "f f"], features: Float[Array, "n f"], noise_var: Float[Array, " n"]
+    root: Float[Array, "f f"], features: Float[Array, "n f"], noise_var: Vector, mask: Vector
 ) -> Float[Array, "f f"]:
     """The covariance's square root after one more observation at every row of `features`, in O(n f^2 + f^3).
 
     With V = Phi R and C C^T = I + V^T diag(s)^-1 V, the new covariance has the square root R C^-T.
     """
     v = features @ root
-    chol = jnp.linalg.cholesky(jnp.eye(root.shape[0]) + (v / noise_var[:, None]).T @ v)
+    chol = jnp.linalg.cholesky(jnp.eye(root.shape[0]) + (v * (mask / noise_var)[:, None]).T @ v)
     return solve_triangular(chol, root.T, lower=True).T

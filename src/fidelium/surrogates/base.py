@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
+import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from fidelium.history import Observations
 from fidelium.numerics.scaling import Scale
@@ -19,6 +21,12 @@ from fidelium.randomness import Key
 
 Point = Float[Array, " d"]
 Scalar = Float[Array, ""]
+
+VARIANCE_FLOOR = 1e-12
+"""No variance is smaller (the units are of order one), so that no standard deviation is zero."""
+
+P = TypeVar("P", bound="Posterior")
+"""The class of a posterior, as `typing.Self`, which beartype does not take on single methods."""
 
 
 @runtime_checkable
@@ -38,7 +46,7 @@ class Paths(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """The four capabilities: marginals, the target given a lower fidelity, paths, noise."""
+    """The four capabilities: marginals, the target given a lower fidelity, paths, noise. And a fifth for the study."""
 
     @abstractmethod
     def scales(self) -> tuple[Scale, ...]:
@@ -63,6 +71,13 @@ class Posterior(Protocol):
     @abstractmethod
     def noise_var(self, fidelity: int) -> Scalar:
         """Variance of an observation about f_m."""
+        ...
+
+    @abstractmethod
+    def given(self: P, x: NDArray[np.float64], fidelities: Sequence[int]) -> P:
+        """This posterior once every y_m(x), a row of x each, was observed to be just what is expected: for queries
+        still running. The means stay; not to be traced.
+        """
         ...
 
 

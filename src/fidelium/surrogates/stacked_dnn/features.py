@@ -45,6 +45,11 @@ class Features(Protocol):
         ...
 
 
+def all_of(features: Features, x: Point, below: Scalar | None) -> Float[Array, " f"]:
+    """Both blocks of features."""
+    return jnp.concatenate([features.of_x(x), features.of_both(x, below)])
+
+
 class CosineFeatures(eqx.Module):
     """Random-feature network: sines and cosines of random directions, with learned scales.
 

@@ -1,0 +1,80 @@
+"""What an acquisition is: it ranks the queries that could be asked next, by what a posterior says of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.history import History
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Posterior
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A query with its worth.
+
+    Args:
+        unit_x: a point of the unit cube that stands for a valid design.
+        fidelity: position in the ladder.
+        worth: what it is ranked by: as a rule its gain divided by its cost.
+    """
+
+    unit_x: NDArray[np.float64]
+    fidelity: int
+    worth: float
+
+
+@runtime_checkable
+class Acquisition(Protocol):
+    """Ranks queries; pure, with the same answer for the same posterior, history and key."""
+
+    @abstractmethod
+    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+        """Queries at these fidelities, the best first; at least one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Where a search over designs starts from.
+
+    Args:
+        pool: random designs.
+        local: designs near given centres, added to them at distances from 0.001 to 0.1.
+        starts: how many of all these are climbed from, per fidelity.
+    """
+
+    pool: int = 512
+    local: int = 96
+    starts: int = 8
+
+    def around(self, history: History, centres: NDArray[np.float64], key: Key) -> NDArray[np.float64]:
+        """The designs, the centres among them, `(pool + local, d)`."""
+        generator = key.generator()
+        uniform = history.space.sample(generator, self.pool)
+        if not self.local:
+            return uniform
+        if not len(centres):
+            return np.concatenate([uniform, history.space.sample(generator, self.local)])
+        around = centres[np.arange(self.local) % len(centres)]
+        radius = 10 ** generator.uniform(-3, -1, size=(self.local, 1))
+        radius[: min(len(centres), self.local)] = 0.0
+        return np.concatenate([uniform, history.space.snap(around + radius * generator.normal(size=around.shape))])
+
+
+def incumbents(history: History) -> NDArray[np.float64]:
+    """The best designs seen, target first, one per fidelity that has been observed."""
+    seen = [o.unit_x[np.argmax(o.y)] for o in reversed(history.observations) if len(o)]
+    return np.array(seen).reshape(len(seen), history.space.dimension)
+
+
+def best_target_value(posterior: Posterior, history: History) -> float | None:
+    """The best value observed at the target, in the model's units; None if there is none."""
+    y = history.observations[-1].y
+    return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None

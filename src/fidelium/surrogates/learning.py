@@ -1,0 +1,47 @@
+"""What surrogates that learn a vector theta share: beliefs about it, starting points, and which data to learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.randomness import Key
+
+NOISE_STD = 5e-4
+"""What simulators' noise is believed to be, as a share of the values' spread; the data may say otherwise."""
+
+NOISE_LOG_STD = 2.0
+"""How little that belief weighs, in powers of e: ripples that nothing explains must be allowed to count as noise."""
+
+LENGTH = 0.35
+"""Length over which an objective is believed to vary, in units of the cube's side, in two dimensions."""
+
+LOWEST, HIGHEST = -9.0, 5.0
+"""Where logarithms of scales are looked for."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Independent normal beliefs about theta: log p = -1/2 sum ((theta - mean) / std)^2, and where to look for it."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    def starts(self, count: int, key: Key) -> NDArray[np.float64]:
+        """The mean, and random points half a deviation around it, `(count, p)`."""
+        noise = key.generator().normal(size=(count - 1, len(self.mean)))
+        around = self.mean + 0.5 * self.std * noise
+        return np.clip(np.concatenate([self.mean[None], around]), self.lower, self.upper)
+
+
+def subset(count: int, most: int, key: Key) -> NDArray[np.int64]:
+    """Positions of at most `most` of `count` observations: the newest half, and a random half of the rest."""
+    if count <= most:
+        return np.arange(count)
+    newest = np.arange(count - most // 2, count)
+    older = key.generator().choice(count - most // 2, size=most - most // 2, replace=False)
+    return np.sort(np.concatenate([older, newest]))

@@ -1,0 +1,190 @@
+"""The stack with one posterior over the last-layer weights of all fidelities, linearised about the layer below.
+
+With alpha_{m-1}(x) the mean of f_{m-1} given the data of fidelities up to m - 1, and u the mean of layer m,
+
+    f_m(x) = slope alpha + w_m . phi_m(x, alpha) + rho (f_{m-1}(x) - alpha),     alpha = alpha_{m-1}(x), rho = du / df
+
+is linear in all weights: their posterior is one Gaussian, in closed form. What f_{m-1} leaves open enters layer m as a
+function, not as noise of each observation on its own: y_m tells about f_{m-1} too, and where the target was observed it
+is known. The links between the fidelities bend with x and alpha, only not within the uncertainty about f_{m-1}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import NDArray
+
+from fidelium.numerics import linalg
+from fidelium.numerics.padding import bucket, pad_rows
+from fidelium.numerics.scaling import Scale
+from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
+from fidelium.surrogates.stacked_dnn.features import Features, all_of
+
+Weights = tuple[Float[Array, "... _"], ...]
+"""Weights of the last layer of every network, low to high; many of them along a leading axis."""
+
+
+class LinearisedLayer(eqx.Module):
+    """One fidelity: how f_m depends on the weights.
+
+    Args:
+        features: the network below the last layer.
+        slope: prior mean of df_m / df_{m-1}: 1 in a residual layer, 0 otherwise.
+        link: weights that decide rho, a first estimate of w_m.
+        weight_mean: mean of [v, w_m], v the weights of all layers below, in the coordinates in which they were N(0, I).
+        weight_root: R with covariance R R^T.
+        noise_var: sigma_m^2.
+    """
+
+    features: Features
+    slope: Scalar
+    link: Float[Array, " own"]
+    weight_mean: Float[Array, " f"]
+    weight_root: Float[Array, "f f"]
+    noise_var: Scalar
+
+    def rho(self, x: Point, below: Scalar) -> Scalar:
+        """du / df_{m-1}."""
+        return self.slope + jax.grad(lambda f: self.link @ all_of(self.features, x, f))(below)
+
+
+class Linear(eqx.Module):
+    """All fidelities at one point, linear in the weights: f_m = means[m] + rows[m] . w with w ~ N(0, I)."""
+
+    means: Float[Array, " m"]
+    rows: Float[Array, "m f"]
+
+
+class LinearisedPosterior(eqx.Module):
+    """The posterior of the whole stack.
+
+    Args:
+        layers: one per fidelity, low to high.
+        units: the fields of each fidelity's `Scale`.
+    """
+
+    layers: tuple[LinearisedLayer, ...]
+    units: Float[Array, "m 5"]
+
+    @staticmethod
+    def of(layers: Sequence[LinearisedLayer], scales: Sequence[Scale]) -> LinearisedPosterior:
+        """The posterior of these layers, whose values are in these units."""
+        return LinearisedPosterior(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]))
+
+    def scales(self) -> tuple[Scale, ...]:
+        """The units of each fidelity's values."""
+        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+
+    def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Mean and variance of f_m(x) for every fidelity."""
+        linear = self.linear(x)
+        return linear.means, jnp.sum(linear.rows**2, axis=1) + VARIANCE_FLOOR
+
+    def target_given(self, x: Point, fidelity: int, value: Scalar) -> tuple[Scalar, Scalar]:
+        """Mean and variance of f_M(x) given f_m(x) = value, by conditioning the Gaussian of the two."""
+        linear = self.linear(x)
+        own, target = linear.rows[fidelity], linear.rows[-1]
+        slope = (own @ target) / (own @ own + VARIANCE_FLOOR)
+        left = target - slope * own
+        return linear.means[-1] + slope * (value - linear.means[fidelity]), left @ left + VARIANCE_FLOOR
+
+    def draw_paths(self, key: jax.Array, count: int) -> LinearisedPaths:
+        """`count` draws of f_M as functions: one draw of all weights each."""
+        last = self.layers[-1]
+        noise = jr.normal(key, (count, last.weight_mean.shape[0]))
+        drawn = jax.vmap(lambda weights: _unfolded(self.layers, weights))(last.weight_mean + noise @ last.weight_root.T)
+        means = tuple(_unfolded(self.layers[: m + 1], layer.weight_mean) for m, layer in enumerate(self.layers[:-1]))
+        return LinearisedPaths(self.layers, means, drawn)
+
+    def noise_var(self, fidelity: int) -> Scalar:
+        """sigma_m^2."""
+        return self.layers[fidelity].noise_var
+
+    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinearisedPosterior:
+        """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""
+        size, which = bucket(len(x)), np.asarray(fidelities, dtype=int)
+        rows, weight = pad_rows(x, size), pad_rows(np.ones(len(x)), size)
+        return _given(self, rows, np.pad(which, (0, size - len(which))), weight)
+
+    def linear(self, x: Point) -> Linear:
+        """All fidelities at x."""
+        first = self.layers[0]
+        phi = all_of(first.features, x, None)
+        linear = Linear((first.weight_mean @ phi)[None], (first.weight_root.T @ phi)[None])
+        for layer in self.layers[1:]:
+            linear = _above(layer, x, linear)
+        return linear
+
+
+class LinearisedPaths(eqx.Module):
+    """Draws of f_M as functions.
+
+    Args:
+        layers: those of the posterior.
+        means: for every fidelity below the target, the weights of each layer that make its mean alpha_m.
+        draws: for every draw, the weights of each layer.
+    """
+
+    layers: tuple[LinearisedLayer, ...]
+    means: tuple[Weights, ...]
+    draws: Weights
+
+    def __call__(self, x: Point) -> Float[Array, " draws"]:
+        """Every draw at x."""
+        return jax.vmap(lambda draw: self._value(draw, x))(self.draws)
+
+    def at(self, draw: Array, x: Point) -> Scalar:
+        """One draw at x."""
+        return self._value(jax.tree.map(lambda leaf: leaf[draw], self.draws), x)
+
+    def _value(self, draw: Weights, x: Point) -> Scalar:
+        phis: list[Array] = []
+        rhos: list[Array] = []
+        alpha, value = None, jnp.zeros(())
+        for layer, weights in zip(self.layers, (*self.means, draw), strict=True):
+            phis.append(all_of(layer.features, x, alpha))
+            rhos.append(jnp.zeros(()) if alpha is None else layer.rho(x, alpha))
+            value = jnp.zeros(()) if alpha is None else layer.slope * alpha
+            change = jnp.zeros(())  # of the fidelity below about its mean
+            for phi, rho, w in zip(phis, rhos, weights, strict=True):
+                change = w @ phi + rho * change
+            alpha = value = value + change
+        return value
+
+
+def _unfolded(layers: Sequence[LinearisedLayer], weights: Float[Array, " f"]) -> Weights:
+    """A value of [v, w_m] as the weights of each layer, in which f_m is w_1 . phi_1 times all slopes and so on."""
+    own: list[Array] = []
+    for below in reversed(layers[:-1]):
+        count = below.weight_mean.shape[0]
+        own.append(weights[count:])
+        weights = below.weight_root @ weights[:count]
+    return (weights, *reversed(own))
+
+
+def _above(layer: LinearisedLayer, x: Point, linear: Linear) -> Linear:
+    """The fidelities up to m, from those below, with what the data of fidelity m say about all of them."""
+    alpha, below = linear.means[-1], linear.rows.shape[1]
+    full = jnp.concatenate([layer.rho(x, alpha) * linear.rows[-1], all_of(layer.features, x, alpha)])
+    mean = layer.slope * alpha + layer.weight_mean @ full
+    means = linear.means + linear.rows @ layer.weight_mean[:below]
+    rows = jnp.concatenate([linear.rows @ layer.weight_root[:below], (full @ layer.weight_root)[None]])
+    return Linear(jnp.concatenate([means, mean[None]]), rows)
+
+
+@jax.jit
+def _given(
+    posterior: LinearisedPosterior, x: Float[Array, "n d"], fidelity: Int[Array, " n"], weight: Float[Array, " n"]
+) -> LinearisedPosterior:
+    noise = jnp.stack([layer.noise_var for layer in posterior.layers])[fidelity]
+    rows = jax.vmap(lambda x, m: posterior.linear(x).rows[m])(x, fidelity)
+    root = linalg.condition_root_rows(jnp.eye(rows.shape[1]), rows, noise, weight)
+    return eqx.tree_at(lambda p: p.layers[-1].weight_root, posterior, replace_fn=lambda last: last @ root)
