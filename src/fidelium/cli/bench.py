@@ -22,7 +22,9 @@ bench = typer.Typer(help="Measure strategies: their regret against cost, and the
 @bench.command()
 def regret(
     problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. All if none is named.")] = None,
-    strategy: Annotated[list[str] | None, typer.Option(help="Strategy; may be repeated.")] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Strategy, or botorch-logei or botorch-mfmes; may be repeated.")
+    ] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, as 0-4 or 0,3,7.")] = "0-4",
     budget: Annotated[float | None, typer.Option(help="Cost units each study may spend.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)] = 2,
@@ -104,13 +106,14 @@ def parse_seeds(text: str) -> list[int]:
 
 def _cells(problem: list[str] | None, strategy: list[str] | None, seeds: str, budget: float | None) -> list[Cell]:
     from fidelium import problems
+    from fidelium.experiments import peers
     from fidelium.experiments.regret import BUDGETS, Cell
     from fidelium.strategies import registry
     from fidelium.study.runner import checked_budget
 
     strategies = strategy or [registry.DEFAULT]
     for name in strategies:
-        registry.check(name)
+        peers.check(name)
     chosen = [problems.get(name) for name in problem or problems.names()]
     numbers = parse_seeds(seeds)
     return [

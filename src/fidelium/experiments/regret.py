@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fidelium import __version__, problems
+from fidelium.experiments import peers
 from fidelium.experiments.one_core import use_one_thread
 from fidelium.history import TrialState
 from fidelium.problems import Problem
@@ -38,7 +39,7 @@ class Cell:
 
     Args:
         problem: a problem's name.
-        strategy: a strategy's name.
+        strategy: a strategy's name, or that of a peer from outside (`peers`).
         seed: of the initial designs and of the study.
         budget: what it may spend.
     """
@@ -153,7 +154,7 @@ def _new_study(problem: Problem, cell: Cell) -> Study:
         problem.space,
         problem.ladder,
         direction=problem.direction,
-        strategy=cell.strategy,
+        strategy=peers.resolve(cell.strategy),
         seed=cell.seed,
         initial={},
     )

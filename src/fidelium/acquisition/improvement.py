@@ -1,0 +1,121 @@
+"""Expected improvement, and the augmented one of Huang et al. (2006), both as logarithms.
+
+    EI(x) = E[max(f_M(x) - best, 0)] = std h(z),     z = (mean - best) / std,     h(z) = phi(z) + z Phi(z)
+    AEI(x, m) = EI(x) corr(f_m(x), f_M(x)) (1 - sigma_m / sqrt(eta_m(x) + sigma_m^2)) C_M / C_m
+
+Both span hundreds of orders of magnitude: far from the incumbent they and their gradients are zero in double precision,
+their logarithms are not (Ament et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents
+from fidelium.acquisition.maximise import search
+from fidelium.acquisition.moments import marginals_at
+from fidelium.history import History
+from fidelium.numerics.normal import log_improvement
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.timing import stage
+
+_LEAST_CORRELATION = 1e-12
+
+
+def log_expected_improvement(mean: Scalar, std: Scalar, best: Scalar) -> Scalar:
+    """log E[max(f - best, 0)] = log std + log h((mean - best) / std) for f ~ N(mean, std^2)."""
+    return jnp.log(std) + log_improvement((mean - best) / std)
+
+
+def target_improvement(posterior: Posterior, best: Scalar, x: Point, fidelity: int) -> Scalar:
+    """log EI(x): the improvement is always one of the target, whichever fidelity is asked."""
+    means, variances = posterior.marginals(x)
+    return log_expected_improvement(means[-1], jnp.sqrt(variances[-1]), best)
+
+
+def target_optimism(posterior: Posterior, level: Scalar, x: Point, fidelity: int) -> Scalar:
+    """mean + std of the target above a level: where to look while there is nothing to improve on."""
+    means, variances = posterior.marginals(x)
+    return means[-1] + jnp.sqrt(variances[-1]) - level
+
+
+def augmented_improvement(posterior: Posterior, best: Scalar, x: Point, fidelity: int) -> Scalar:
+    """log AEI(x, m) before the cost is counted."""
+    log_informative = jnp.log(_correlation(posterior, x, fidelity)) + _log_noise_factor(posterior, x, fidelity)
+    return target_improvement(posterior, best, x, fidelity) + log_informative
+
+
+def _correlation(posterior: Posterior, x: Point, fidelity: int) -> Scalar:
+    """corr(f_m(x), f_M(x)), at least a trifle: a fidelity that goes against the target is of no use here.
+
+    For two normal variables corr = slope std_m / std_M, with E[f_M | f_m] a line of that slope; where it is not a line,
+    the slope is that between one standard deviation below the mean and one above.
+    """
+    means, variances = posterior.marginals(x)
+    if fidelity == means.shape[0] - 1:
+        return jnp.ones(())
+    values = means[fidelity] + jnp.sqrt(variances[fidelity]) * jnp.array([-1.0, 1.0])
+    below, above = jax.vmap(lambda value: posterior.target_given(x, fidelity, value)[0])(values)
+    return jnp.clip((above - below) / (2 * jnp.sqrt(variances[-1])), _LEAST_CORRELATION, 1.0)
+
+
+def _log_noise_factor(posterior: Posterior, x: Point, fidelity: int) -> Scalar:
+    """log(1 - sigma / r), r = sqrt(eta + sigma^2), as log(eta / (r (r + sigma))), which does not cancel."""
+    eta, noise_var = posterior.marginals(x)[1][fidelity], posterior.noise_var(fidelity)
+    r = jnp.sqrt(eta + noise_var)
+    return jnp.log(eta) - jnp.log(r) - jnp.log(r + jnp.sqrt(noise_var))
+
+
+def effective_best(posterior: Posterior, history: History) -> float:
+    """The posterior mean of the target at x**, the design observed at any fidelity with the highest mean - std.
+
+    The effective best solution of Huang et al. (2006), u(x) = mean - c std with their c = 1; in the model's units.
+    """
+    means, variances = marginals_at(posterior, np.concatenate([seen.unit_x for seen in history.observations]))
+    return float(means[np.argmax(means[:, -1] - np.sqrt(variances[:, -1])), -1])
+
+
+@dataclass(frozen=True)
+class ImprovementSearch:
+    """log EI on the best value observed at the target; mean + std of the target as long as there is none.
+
+    Made for one fidelity: of those allowed only the highest is asked.
+
+    Args:
+        designs: where the search starts.
+    """
+
+    designs: Designs = Designs()
+
+    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+        """Designs by log EI."""
+        with stage("search"):
+            best = best_target_value(posterior, history)
+            worth, level = (target_optimism, 0.0) if best is None else (target_improvement, best)
+            candidates = self.designs.around(history, incumbents(history), key)
+            starts, highest = self.designs.starts, (max(fidelities),)
+            return search(worth, posterior, jnp.asarray(level), history, highest, candidates, starts, log_worth=True)
+
+
+@dataclass(frozen=True)
+class AugmentedImprovementSearch:
+    """log AEI per cost on the effective best.
+
+    Args:
+        designs: where the search starts.
+    """
+
+    designs: Designs = Designs()
+
+    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+        """Queries by log AEI; the constant C_M is left out."""
+        with stage("search"):
+            worth, best = augmented_improvement, jnp.asarray(effective_best(posterior, history))
+            candidates = self.designs.around(history, incumbents(history), key)
+            return search(worth, posterior, best, history, fidelities, candidates, self.designs.starts, log_worth=True)

@@ -1,0 +1,1 @@
+"""Gaussian processes: one exact posterior, and the covariances between fidelities that make the different methods."""

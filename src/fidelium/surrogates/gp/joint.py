@@ -1,0 +1,191 @@
+"""Gaussian processes of (x, fidelity): theta by the evidence, everything else in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.errors import NoDataError
+from fidelium.history import Observations
+from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.padding import bucket, pad_rows
+from fidelium.numerics.scaling import Scale, standardising
+from fidelium.randomness import Key
+from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
+from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
+from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
+from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, subset
+
+
+class JointPosterior(eqx.Module):
+    """A Gaussian process of x and the fidelity, given observations of all fidelities.
+
+    Args:
+        process: the process; its points are (x, fidelity).
+        noise: sigma_m^2 of every fidelity.
+        units: the fields of each fidelity's `Scale`.
+    """
+
+    process: ExactGP
+    noise: Float[Array, " m"]
+    units: Float[Array, "m 5"]
+
+    def scales(self) -> tuple[Scale, ...]:
+        """The units of each fidelity's values."""
+        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+
+    def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Mean and variance of f_m(x) for every fidelity."""
+        return jax.vmap(lambda m: self.process.moments((x, m)))(jnp.arange(len(self.noise)))
+
+    def target_given(self, x: Point, fidelity: int, value: Scalar) -> tuple[Scalar, Scalar]:
+        """Mean and variance of f_M(x) given f_m(x) = value, by conditioning the Gaussian of the two."""
+        mean, cov = self.process.joint((x, jnp.asarray(fidelity)), (x, jnp.asarray(len(self.noise) - 1)))
+        slope = cov[0, 1] / cov[0, 0]
+        return mean[1] + slope * (value - mean[0]), jnp.maximum(cov[1, 1] - slope * cov[0, 1], VARIANCE_FLOOR)
+
+    def draw_paths(self, key: jax.Array, count: int) -> JointPaths:
+        """`count` draws of the target as functions."""
+        return JointPaths(self.process, self.process.draw(key, count), len(self.noise) - 1)
+
+    def noise_var(self, fidelity: int) -> Scalar:
+        """sigma_m^2."""
+        return self.noise[fidelity]
+
+    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> JointPosterior:
+        """The posterior once every y_m(x) has been observed to be just what was expected."""
+        size, which = bucket(len(x)), np.asarray(fidelities, dtype=int)
+        at = (jnp.asarray(pad_rows(x, size)), jnp.asarray(np.pad(which, (0, size - len(which)))))
+        weight = jnp.asarray(pad_rows(np.ones(len(x)), size))
+        process = self.process.given(at, self.noise[at[1]], weight)
+        return JointPosterior(process, self.noise, self.units)
+
+
+class JointPaths(eqx.Module):
+    """Draws of the target as functions."""
+
+    process: ExactGP
+    draws: PathDraws
+    target: int = eqx.field(static=True)
+
+    def __call__(self, x: Point) -> Float[Array, " draws"]:
+        """Every draw at x."""
+        return jax.vmap(lambda draw: self._value(draw, x))(self.draws)
+
+    def at(self, draw: Array, x: Point) -> Scalar:
+        """One draw at x."""
+        return self._value(jax.tree.map(lambda leaf: leaf[draw], self.draws), x)
+
+    def _value(self, draw: PathDraws, x: Point) -> Scalar:
+        return self.process.value(draw, (x, jnp.asarray(self.target)))
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A Gaussian process whose covariance is learned by the evidence.
+
+    Args:
+        family: how the fidelities belong together.
+        starts: starting points of the search for theta.
+        steps: evaluations of the evidence at most.
+        most_points: theta is learned from this many observations per fidelity at most; the posterior sees all of them.
+        frequencies: sine-cosine pairs that draws are made of.
+    """
+
+    family: CovarianceFamily = field(default_factory=Coregionalised)
+    starts: int = 3
+    steps: int = 60
+    most_points: int = 128
+    frequencies: int = 256
+
+    def fit(self, observations: Sequence[Observations], key: Key) -> JointPosterior:
+        """The posterior given the observations of each fidelity.
+
+        Raises:
+            NoDataError: if there is no observation at any fidelity.
+        """
+        if not any(len(seen) for seen in observations):
+            raise NoDataError("a surrogate needs at least one observation, got none")
+        frequency_key, start_key, subset_key, prior_key = key.split(4)
+        dimension, fidelities = observations[0].unit_x.shape[1], len(observations)
+        units = _units(observations, self.family.shares_units)
+        prior = _with_noise(self.family.prior(dimension, fidelities, prior_key), fidelities)
+        fewer = [
+            Observations(seen.unit_x[chosen], seen.y[chosen])
+            for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
+            for chosen in [subset(len(seen), self.most_points, part)]
+        ]
+        learning = _rows(fewer, units)
+
+        def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
+            return _log_density(self.family, dimension, fidelities, theta, prior.mean, prior.std, learning)
+
+        starts = prior.starts(self.starts, start_key)
+        found = maximise_rows(density, starts, prior.lower, prior.upper, steps=self.steps, tolerance=1e-3)
+        theta = jnp.asarray(found.x[found.best])
+        noise = jnp.exp(2 * theta[:fidelities])
+        rows = _rows(observations, units)
+        covariance = self.family.covariance(theta[fidelities:], dimension, fidelities)
+        frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
+        process = ExactGP.of(covariance, jax.tree.map(jnp.asarray, frequencies), _noisy(rows, noise))
+        return JointPosterior(process, noise, jnp.asarray([astuple(unit) for unit in units]))
+
+
+def _units(observations: Sequence[Observations], shared: bool) -> list[Scale]:
+    """The scale of each fidelity; those without a value take that of all values together."""
+    everything = standardising(np.concatenate([seen.y for seen in observations]))
+    return [standardising(seen.y) if len(seen) and not shared else everything for seen in observations]
+
+
+def _with_noise(prior: Prior, fidelities: int) -> Prior:
+    """The prior of [log noise std (M), theta]."""
+    mean, std = math.log(NOISE_STD), NOISE_LOG_STD
+    return Prior(
+        np.concatenate([np.full(fidelities, mean), prior.mean]),
+        np.concatenate([np.full(fidelities, std), prior.std]),
+        np.concatenate([np.full(fidelities, LOWEST), prior.lower]),
+        np.concatenate([np.full(fidelities, HIGHEST), prior.upper]),
+    )
+
+
+def _rows(observations: Sequence[Observations], units: Sequence[Scale]) -> Rows:
+    """The observations of all fidelities as rows of one process, their noise still open."""
+    x = np.concatenate([seen.unit_x for seen in observations])
+    y = np.concatenate([unit.inward(seen.y) for seen, unit in zip(observations, units, strict=True)])
+    which = np.repeat(np.arange(len(observations)), [len(seen) for seen in observations])
+    size = bucket(len(y))
+    at = (jnp.asarray(pad_rows(x, size)), jnp.asarray(np.pad(which, (0, size - len(which)))))
+    return Rows(at, jnp.asarray(pad_rows(y, size)), jnp.ones(size), jnp.asarray(pad_rows(np.ones(len(y)), size)))
+
+
+def _noisy(rows: Rows, noise: Float[Array, " m"]) -> Rows:
+    return eqx.tree_at(lambda r: r.noise_var, rows, noise[rows.at[1]])
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _log_density(
+    family: CovarianceFamily,
+    dimension: int,
+    fidelities: int,
+    theta: Float[Array, "r p"],
+    prior_mean: Float[Array, " p"],
+    prior_std: Float[Array, " p"],
+    rows: Rows,
+) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
+    """log p(y, theta) of every row of theta, and its gradient."""
+
+    def one(theta: Array) -> Array:
+        covariance = family.covariance(theta[fidelities:], dimension, fidelities)
+        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
+        return log_evidence(covariance, _noisy(rows, jnp.exp(2 * theta[:fidelities]))) + log_prior
+
+    return jax.vmap(jax.value_and_grad(one))(theta)

@@ -1,0 +1,269 @@
+"""The non-linear autoregressive Gaussian process (Perdikaris et al. 2017): a chain of exact processes.
+
+Layer m is a process of (x, f_{m-1}), trained at the posterior mean of the layer below, and propagated upwards by the
+chain that the networks use:
+
+    f_m = slope f_{m-1} + g_m(x, f_{m-1}),    slope 1 in a fidelity without data, else 0
+    cov(g_m, g_m') = a^2 kappa([x, f], [x', f']) + b^2 f f' + c^2 kappa'(x, x') + BIAS
+
+with kappa squared exponential (the product of one of x and one of f). The term b^2 f f' is ours: with it, a few
+observations already show that two fidelities go together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.errors import NoDataError
+from fidelium.history import Observations
+from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.padding import bucket, pad_rows
+from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.spectral import check_kernel, frequencies, normal_frequencies
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Point, Scalar
+from fidelium.surrogates.chain import ChainPosterior
+from fidelium.surrogates.gp.covariances import BIAS
+from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
+from fidelium.surrogates.gp.kernels import Kernel
+from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, subset
+
+At = tuple[Point, Scalar]
+"""A point of a layer's process: x and the value of the layer below, 0 in the lowest one."""
+
+
+class Relation(eqx.Module):
+    """How a layer depends on the one below: a process of both, a^2 kappa([x, f], [x', f']), and a line, b^2 f f'.
+
+    Args:
+        log_slope: log b.
+        log_amplitude: log a.
+        kernel: kappa.
+    """
+
+    log_slope: Scalar
+    log_amplitude: Scalar
+    kernel: Kernel
+
+    def __call__(self, p: At, other: At) -> Scalar:
+        process = jnp.exp(2 * self.log_amplitude) * self.kernel(_both(p), _both(other))
+        return process + jnp.exp(2 * self.log_slope) * p[1] * other[1]
+
+    def features(self, frequencies: Float[Array, "k d1"], p: At) -> Float[Array, " f"]:
+        """phi with E[phi(p) . phi(p')] = k(p, p')."""
+        process = jnp.exp(self.log_amplitude) * self.kernel.features(frequencies, _both(p))
+        return jnp.concatenate([process, (jnp.exp(self.log_slope) * p[1])[None]])
+
+
+class LayerCovariance(eqx.Module):
+    """The covariance of one layer.
+
+    Args:
+        log_amplitude: log c, of the part of x alone.
+        kernel: of x alone.
+        relation: what the layer below adds; None in the lowest one.
+    """
+
+    log_amplitude: Scalar
+    kernel: Kernel
+    relation: Relation | None
+
+    def __call__(self, p: At, other: At) -> Scalar:
+        own = jnp.exp(2 * self.log_amplitude) * self.kernel(p[0], other[0]) + BIAS
+        return own if self.relation is None else own + self.relation(p, other)
+
+    def features(
+        self, frequencies: tuple[Float[Array, "k d"], Float[Array, "k d1"] | None], p: At
+    ) -> Float[Array, " f"]:
+        of_x, of_both = frequencies
+        own = jnp.exp(self.log_amplitude) * self.kernel.features(of_x, p[0])
+        blocks = [own, jnp.full(1, math.sqrt(BIAS))]
+        if self.relation is not None and of_both is not None:
+            blocks.append(self.relation.features(of_both, p))
+        return jnp.concatenate(blocks)
+
+
+class GPLayer(eqx.Module):
+    """One fidelity of the chain: f_m = slope f_{m-1} + g_m(x, f_{m-1}).
+
+    Args:
+        process: g_m given the observations; its points are (x, f_{m-1}).
+        slope: what is believed of df_m / df_{m-1} before the data.
+        noise_var: sigma_m^2.
+    """
+
+    process: ExactGP
+    slope: Scalar
+    noise_var: Scalar
+
+    def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
+        """Mean and variance of f_m given the layer below, eq. (cond-m)."""
+        at = _at(x, below)
+        mean, variance = self.process.moments(at)
+        return mean + self.slope * at[1], variance
+
+    def draw(self, key: jax.Array, count: int) -> PathDraws:
+        """`count` draws of g_m as a function."""
+        return self.process.draw(key, count)
+
+    def value(self, draw: PathDraws, x: Point, below: Scalar | None) -> Scalar:
+        """f_m according to one draw."""
+        at = _at(x, below)
+        return self.process.value(draw, at) + self.slope * at[1]
+
+    def given(self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> GPLayer:
+        """This layer once y_m has been observed at the rows of x to be just what was expected; not to be traced."""
+        at = (x, jnp.zeros(len(x)) if below is None else below)
+        process = self.process.given(at, jnp.full(len(x), self.noise_var), weight)
+        return GPLayer(process, self.slope, self.noise_var)
+
+
+@dataclass(frozen=True)
+class NonlinearAutoregressive:
+    """The chain of processes, each learned by the evidence given the one below.
+
+    Args:
+        kernel: of the part of x alone.
+        starts: starting points of the search for theta, per layer.
+        steps: evaluations of the evidence at most, per layer.
+        most_points: theta is learned from this many observations per fidelity at most; the posterior sees all of them.
+        frequencies: sine-cosine pairs that draws are made of, for each of the two processes of a layer.
+        nodes: Gauss-Hermite nodes per layer.
+    """
+
+    kernel: str = "rbf"
+    starts: int = 3
+    steps: int = 60
+    most_points: int = 128
+    frequencies: int = 128
+    nodes: int = 5
+
+    def __post_init__(self) -> None:
+        check_kernel(self.kernel)
+
+    def fit(self, observations: Sequence[Observations], key: Key) -> ChainPosterior[GPLayer]:
+        """The posterior given the observations of each fidelity.
+
+        Raises:
+            NoDataError: if there is no observation at any fidelity.
+        """
+        if not any(len(seen) for seen in observations):
+            raise NoDataError("a surrogate needs at least one observation, got none")
+        units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
+        layers: list[GPLayer] = []
+        for m, seen in enumerate(observations):
+            units.append(standardising(seen.y) if len(seen) else units[-1])
+            layers.append(self._fit_layer(layers, units[-1], seen, key.fold(m)))
+        return ChainPosterior[GPLayer].of(layers, units[1:], self.nodes)
+
+    def _fit_layer(self, layers: Sequence[GPLayer], unit: Scale, seen: Observations, key: Key) -> GPLayer:
+        frequency_key, start_key, subset_key = key.split(3)
+        dimension, has_below = seen.unit_x.shape[1], bool(layers)
+        slope = 1.0 if has_below and not len(seen) else 0.0
+        below = _means_below(layers, seen.unit_x, self.nodes)
+        z = unit.inward(seen.y) - slope * below
+        prior = _prior(dimension, has_below, slope)
+        chosen = subset(len(seen), self.most_points, subset_key)
+        theta = prior.mean
+        if len(seen):
+            theta = self._learn(prior, _rows(seen.unit_x[chosen], below[chosen], z[chosen]), start_key)
+        noise_var = jnp.exp(2 * jnp.asarray(theta[0]))
+        rows = _noisy(_rows(seen.unit_x, below, z), noise_var)
+        covariance = _covariance(self.kernel, jnp.asarray(theta), dimension)
+        process = ExactGP.of(covariance, self._frequencies(dimension, has_below, frequency_key), rows)
+        return GPLayer(process, jnp.asarray(slope), noise_var)
+
+    def _learn(self, prior: Prior, rows: Rows, key: Key) -> NDArray[np.float64]:
+        """Theta of highest posterior density."""
+
+        def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
+            return _log_density(self.kernel, theta, prior.mean, prior.std, rows)
+
+        starts = prior.starts(self.starts, key)
+        found = maximise_rows(density, starts, prior.lower, prior.upper, steps=self.steps, tolerance=1e-3)
+        return found.x[found.best]
+
+    def _frequencies(self, dimension: int, has_below: bool, key: Key) -> tuple[Array, Array | None]:
+        x_key, both_key = key.split(2)
+        of_both = jnp.asarray(normal_frequencies(self.frequencies, dimension + 1, both_key)) if has_below else None
+        return jnp.asarray(frequencies(self.kernel, self.frequencies, dimension, x_key)), of_both
+
+
+def _at(x: Point, below: Scalar | None) -> At:
+    return x, jnp.zeros(()) if below is None else below
+
+
+def _both(p: At) -> Float[Array, " d1"]:
+    return jnp.concatenate([p[0], p[1][None]])
+
+
+def _prior(dimension: int, has_below: bool, slope: float) -> Prior:
+    """Beliefs about theta = [log noise std, log c, log lengths of x (d)], then above the lowest layer
+    [log b, log a, log lengths of x (d), log length of f]. A layer with a prior slope differs little from it.
+    """
+    wider = 0.5 * math.log(max(dimension, 2) / 2)  # lengths grow as the diagonal of the cube does
+    amplitude = -1.0 if has_below else 0.0
+    beliefs = [(math.log(NOISE_STD), NOISE_LOG_STD), (amplitude - 1.5 * slope, 1.0)]
+    beliefs += [(math.log(LENGTH) + wider, 0.8)] * dimension
+    if has_below:
+        beliefs += [(-1.5 * slope, 1.0), (-1.0 - slope, 1.0), *[(wider, 1.0)] * dimension, (0.7, 0.7)]
+    mean, std = (np.array(part) for part in zip(*beliefs, strict=True))
+    return Prior(mean, std, np.full(len(mean), LOWEST), np.full(len(mean), HIGHEST))
+
+
+def _covariance(kernel: str, theta: Float[Array, " p"], dimension: int) -> LayerCovariance:
+    own, rest = theta[1 : 2 + dimension], theta[2 + dimension :]
+    relation = Relation(rest[0], rest[1], Kernel(rest[2:])) if len(rest) else None
+    return LayerCovariance(own[0], Kernel(own[1:], kernel), relation)
+
+
+def _rows(x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.float64]) -> Rows:
+    """Observations of one layer, their noise still open."""
+    size = bucket(len(z))
+    at_x, at_below, y, mask = (jnp.asarray(pad_rows(part, size)) for part in (x, below, z, np.ones(len(z))))
+    return Rows((at_x, at_below), y, jnp.ones(size), mask)
+
+
+def _noisy(rows: Rows, noise_var: Scalar) -> Rows:
+    return eqx.tree_at(lambda r: r.noise_var, rows, jnp.full(len(rows.y), noise_var))
+
+
+def _means_below(layers: Sequence[GPLayer], x: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
+    """Posterior means of the last of the layers at the rows of x; zeros if there is none."""
+    if not layers:
+        return np.zeros(len(x))
+    chain = ChainPosterior[GPLayer].of(layers, [Scale()] * len(layers), nodes)
+    return np.asarray(_last_means(chain, jnp.asarray(pad_rows(x, bucket(len(x))))))[: len(x)]
+
+
+@jax.jit
+def _last_means(chain: ChainPosterior[GPLayer], x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    return jax.vmap(lambda x: chain.marginals(x)[0][-1])(x)
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_density(
+    kernel: str,
+    theta: Float[Array, "r p"],
+    prior_mean: Float[Array, " p"],
+    prior_std: Float[Array, " p"],
+    rows: Rows,
+) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
+    """log p(y, theta) of every row of theta, and its gradient."""
+
+    def one(theta: Array) -> Array:
+        covariance = _covariance(kernel, theta, rows.at[0].shape[1])
+        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
+        return log_evidence(covariance, _noisy(rows, jnp.exp(2 * theta[0]))) + log_prior
+
+    return jax.vmap(jax.value_and_grad(one))(theta)

@@ -1,0 +1,413 @@
+"""Laws that every surrogate obeys, to be run on a new one:
+
+    check_surrogate(MySurrogate(), key=Key((0,)))
+
+or one law per test, `@pytest.mark.parametrize("law", LAWS)` with `law(Case(MySurrogate(), Key((0,))))`. A law that does
+not hold raises an AssertionError that says what was expected and what came. Differences are measured in standard
+deviations of the posterior, so that the same tolerances serve every surrogate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.monitoring
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.errors import NoDataError
+from fidelium.history import Observations
+from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key
+from fidelium.numerics.quadrature import gauss_hermite, match_moments
+from fidelium.numerics.scaling import Scale
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Paths, Point, Posterior, Surrogate
+
+Values = NDArray[np.float64]
+
+_DRAWS = 1000
+_POINTS = 6
+_SURE = 4.5
+"""Standard errors within which a Monte Carlo estimate must be."""
+
+_LEAST_STD = 1e-2
+"""In the model's units, of order one: draws by random features are not held to what is known better than this."""
+
+_STEP = 1e-5
+"""Of finite differences."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A surrogate and what it is tried on: a smooth function of the unit cube, seen at every fidelity.
+
+    Args:
+        surrogate: what is tried.
+        key: of the fits, the data and the draws.
+        dimension: of the unit cube.
+        fidelities: how many there are.
+        count: observations of the lowest fidelity, twice as many as of the target.
+        draw_tolerance: how far draws may be from the marginals beyond the Monte Carlo error, in standard deviations
+            (and as a share of them): draws by random features, and marginals by moment matching, are approximate.
+        link_tolerance: the same of conditionals against marginals.
+        given_tolerance: how far the means may move by an observation that was just what was expected.
+    """
+
+    surrogate: Surrogate[Posterior]
+    key: Key
+    dimension: int = 2
+    fidelities: int = 3
+    count: int = 8
+    draw_tolerance: float = 0.15
+    link_tolerance: float = 0.1
+    given_tolerance: float = 0.2
+
+    def observations(self, count: int) -> list[Observations]:
+        """`count` observations of the lowest fidelity, half as many of the target."""
+        generator = self.key.fold(1).generator()
+        counts = np.linspace(count, max(count // 2, 1), self.fidelities).round().astype(int)
+        seen = [generator.random((n, self.dimension)) for n in counts]
+        return [Observations(x, self.objective(x, m)) for m, x in enumerate(seen)]
+
+    def objective(self, x: Values, fidelity: int) -> Values:
+        """A wave, and a trend that grows with the fidelity."""
+        return np.sin(4 * x[:, 0] + 0.5 * x.sum(axis=1)) + 0.2 * fidelity * x[:, -1]
+
+    def points(self) -> Float[Array, "n d"]:
+        """Where the posterior is looked at."""
+        return jnp.asarray(self.key.fold(2).generator().random((_POINTS, self.dimension)))
+
+    def fit(self, observations: Sequence[Observations]) -> Posterior:
+        """The surrogate's posterior."""
+        return self.surrogate.fit(observations, self.key.fold(3))
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What the surrogate makes of the usual observations."""
+        return self.fit(self.observations(self.count))
+
+
+Law = Callable[[Case], None]
+
+
+def check_surrogate(
+    surrogate: Surrogate[Posterior], *, key: Key, dimension: int = 2, fidelities: int = 3, **tolerances: float
+) -> None:
+    """Try every law on a surrogate.
+
+    Args:
+        surrogate: what is tried.
+        key: of the fits, the data and the draws.
+        dimension: of the unit cube.
+        fidelities: how many there are.
+        tolerances: those of `Case`, where approximations need more than usual, or exact methods deserve less.
+
+    Raises:
+        AssertionError: if a law does not hold.
+    """
+    case = replace(Case(surrogate, key, dimension, fidelities), **tolerances)
+    for law in LAWS:
+        law(case)
+
+
+def it_has_all_capabilities(case: Case) -> None:
+    """Surrogate and posterior follow the protocols; the posterior is a pytree of finite arrays."""
+    _require(isinstance(case.surrogate, Surrogate), "a surrogate has a method fit", case.surrogate)
+    posterior = case.posterior
+    _require(isinstance(posterior, Posterior), "fit gives a Posterior", type(posterior))
+    scales = posterior.scales()
+    _require(
+        len(scales) == case.fidelities and all(isinstance(scale, Scale) for scale in scales),
+        "scales() gives a Scale per fidelity",
+        scales,
+    )
+    leaves = jax.tree.leaves(posterior)
+    _require(
+        bool(leaves) and all(eqx.is_array(leaf) for leaf in leaves),
+        "a posterior is a pytree of arrays",
+        [type(leaf) for leaf in leaves],
+    )
+    _finite("the arrays of the posterior", leaves)
+    noise = np.array([float(posterior.noise_var(m)) for m in range(case.fidelities)])
+    _require(bool(np.all(np.isfinite(noise) & (noise > 0))), "noise variances are above 0", noise)
+
+
+def its_shapes_are_right(case: Case) -> None:
+    """Marginals have an entry per fidelity, conditionals are scalars, paths an entry per draw."""
+    posterior, x = case.posterior, case.points()[0]
+    shapes = [part.shape for part in _marginals(posterior, x)]
+    _require(shapes == [(case.fidelities,)] * 2, "marginals have an entry per fidelity", shapes)
+    for m in range(case.fidelities - 1):
+        shapes = [part.shape for part in _target_given(posterior, x, m, jnp.zeros(()))]
+        _require(shapes == [(), ()], f"target_given fidelity {m} gives two scalars", shapes)
+    paths = _draw(posterior, jax_key(case.key), 3)
+    _require(isinstance(paths, Paths), "draw_paths gives Paths", type(paths))
+    values = _path_values(paths, x[None])[0]
+    _require(values.shape == (3,), "three draws have three values at a point", values.shape)
+    alone = [float(paths.at(jnp.asarray(draw), x)) for draw in range(3)]
+    _close("Paths.at, against the call", alone, values, 1e-8)
+
+
+def marginals_agree_with_draws(case: Case) -> None:
+    """Mean and standard deviation of many draws of the target are those of its marginal."""
+    posterior, x = case.posterior, case.points()
+    mean, std = _target_moments(posterior, x)
+    draws = np.asarray(_path_values(_draw(posterior, jax_key(case.key.fold(4)), _DRAWS), x))
+    _finite("draws of the target", draws)
+    # errors in standard deviations: that of a mean of n draws is n^-1/2, that of their deviation (2 n)^-1/2
+    allowed = _SURE / np.sqrt(_DRAWS) + case.draw_tolerance
+    unit = np.maximum(std, _LEAST_STD)
+    _close("mean of draws less the marginal mean, over the deviation", (draws.mean(1) - mean) / unit, 0.0, allowed)
+    _close("standard deviation of draws less the marginal one, over that", (draws.std(1) - std) / unit, 0.0, allowed)
+
+
+def conditionals_agree_with_the_joint(case: Case) -> None:
+    """E[E[f_M | f_m]] and E[Var[f_M | f_m]] + Var[E[f_M | f_m]] over the marginal of f_m are the moments of f_M.
+
+    Before and after f_m is observed: y_m says of f_M what it says of f_m, and no more.
+    """
+    posterior, x = case.posterior, case.points()
+    std = _target_moments(posterior, x)[1]
+    for m in range(case.fidelities - 1):
+        observed = posterior.given(np.asarray(x[:1]), [m])
+        for when, now, where in (("", posterior, slice(None)), (" and observed", observed, slice(1))):
+            mean, new_std = (part[where] for part in _target_moments(now, x))
+            total_mean, total_var = _total_moments(posterior, x, m, *_marginals_at(now, x))
+            label = f"of the target given fidelity {m}{when}, averaged over it, against the marginal"
+            _close(
+                f"mean {label}, over the deviation", (total_mean[where] - mean) / std[where], 0.0, case.link_tolerance
+            )
+            apart = (np.sqrt(total_var[where]) - new_std) / std[where]
+            _close(f"deviation {label}, over the deviation", apart, 0.0, case.link_tolerance)
+
+
+def gradients_are_finite_differences(case: Case) -> None:
+    """Gradients of everything an acquisition climbs; finite at the observed points, too."""
+    observed = case.observations(case.count)[-1].unit_x[: len(_few(case))]
+    _finite("gradients at observed points", _with_slopes(case.posterior, jnp.asarray(observed)))
+    direction = case.key.fold(5).generator().normal(size=case.dimension)
+    direction = jnp.asarray(direction / np.linalg.norm(direction))
+    x = _few(case)
+    _, slopes = _with_slopes(case.posterior, x)
+    (ahead, _), (behind, _) = (_with_slopes(case.posterior, x + step * direction) for step in (_STEP, -_STEP))
+    for name, slope in slopes.items():
+        difference = np.asarray(ahead[name] - behind[name]) / (2 * _STEP)
+        _close(f"gradient of the {name}", np.asarray(slope @ direction), difference, 1e-4 * (1 + np.abs(difference)))
+
+
+def growing_data_teach_and_do_not_recompile(case: Case) -> None:
+    """One more observation inside a padding bucket compiles nothing; three times as many predict better than none."""
+    x = case.points()
+    case.fit(case.observations(case.count))
+    _marginals_at(case.fit(case.observations(case.count)), x)
+    with _compilations() as compiled:
+        _marginals_at(case.fit(case.observations(case.count + 1)), x)
+    _require(not compiled, "one more observation compiles nothing", compiled)
+    posterior = case.fit(case.observations(3 * case.count))
+    test_x = case.key.fold(6).generator().random((64, case.dimension))
+    truth = case.objective(test_x, case.fidelities - 1)
+    predicted = posterior.scales()[-1].outward(np.asarray(_marginals_at(posterior, jnp.asarray(test_x))[0])[:, -1])
+    error = float(np.sqrt(np.mean((predicted - truth) ** 2)) / np.std(truth))
+    _require(error < 0.7, "three times as many observations predict better than the mean (an error of 1)", error)
+
+
+def degenerate_data_give_numbers(case: Case) -> None:
+    """Whatever the data: finite marginals, draws and gradients, and positive variances."""
+    for name, observations in degenerate(case).items():
+        values, slopes = _with_slopes(case.fit(observations), _few(case))
+        _finite(f"values from {name} data", values)
+        _finite(f"gradients from {name} data", slopes)
+        variances = np.asarray(values["variances"])
+        _require(bool(np.all(variances > 0)), f"variances from {name} data are above 0", variances)
+
+
+def an_expected_observation_tells_no_news(case: Case) -> None:
+    """`given` lowers the variance of its fidelity at its point, and keeps the means."""
+    posterior, x = case.posterior, case.points()
+    before = _marginals_at(posterior, x)
+    for m in range(case.fidelities):
+        after = _marginals_at(posterior.given(np.asarray(x[:1]), [m]), x)
+        (mean, var), (new_mean, new_var) = ((np.asarray(a)[:, m], np.asarray(v)[:, m]) for a, v in (before, after))
+        _require(new_var[0] < var[0], f"given lowers the variance {var[0]} of fidelity {m} at its point", new_var[0])
+        label = f"means of fidelity {m} after an expected observation, in standard deviations from those before"
+        _close(label, (new_mean - mean) / np.sqrt(var), 0.0, case.given_tolerance)
+    several = posterior.given(np.asarray(x), [0, case.fidelities - 1] * (len(x) // 2))
+    _finite("marginals after several expected observations", _marginals_at(several, x))
+
+
+def the_same_key_gives_the_same_posterior(case: Case) -> None:
+    """`fit` is pure."""
+    again = case.fit(case.observations(case.count))
+    for leaf, other in zip(jax.tree.leaves(case.posterior), jax.tree.leaves(again), strict=True):
+        _require(bool(jnp.array_equal(leaf, other)), "the same key gives the same posterior", "another one")
+
+
+def no_data_are_refused(case: Case) -> None:
+    """NoDataError if there is no observation at any fidelity."""
+    nothing = Observations(np.empty((0, case.dimension)), np.empty(0))
+    try:
+        case.fit([nothing] * case.fidelities)
+    except NoDataError:
+        return
+    raise AssertionError("expected NoDataError from a fit without any observation, got a posterior")
+
+
+LAWS: tuple[Law, ...] = (
+    it_has_all_capabilities,
+    its_shapes_are_right,
+    marginals_agree_with_draws,
+    conditionals_agree_with_the_joint,
+    gradients_are_finite_differences,
+    growing_data_teach_and_do_not_recompile,
+    degenerate_data_give_numbers,
+    an_expected_observation_tells_no_news,
+    the_same_key_gives_the_same_posterior,
+    no_data_are_refused,
+)
+"""Every law, a function of a `Case`."""
+
+
+def degenerate(case: Case) -> dict[str, list[Observations]]:
+    """Data that are hard to learn from, by name."""
+    usual = case.observations(case.count)
+    nothing = Observations(np.empty((0, case.dimension)), np.empty(0))
+    middle = np.full((4, case.dimension), 0.5)
+
+    def scaled(factor: float) -> list[Observations]:
+        return [Observations(seen.unit_x, factor * seen.y) for seen in usual]
+
+    return {
+        "a single low": [Observations(middle[:1], np.ones(1))] + [nothing] * (case.fidelities - 1),
+        "a single target": [nothing] * (case.fidelities - 1) + [Observations(middle[:1], -np.ones(1))],
+        "repeated": [Observations(middle, np.full(4, float(m))) for m in range(case.fidelities)],
+        "contradicting": [Observations(middle, np.array([1.0, 2.0, -3.0, 0.0])) for _ in usual],
+        "constant": [Observations(seen.unit_x, np.full(len(seen), 7.5)) for seen in usual],
+        "zero": [Observations(seen.unit_x, np.zeros(len(seen))) for seen in usual],
+        "targetless": [*usual[:-1], nothing] if case.fidelities > 1 else usual,
+        "target only": [nothing] * (case.fidelities - 1) + [usual[-1]],
+        "huge": scaled(1e12),
+        "tiny": scaled(1e-12),
+    }
+
+
+def _few(case: Case) -> Float[Array, "3 d"]:
+    """Where gradients are taken: inside the cube, its middle included, where some of the degenerate data are."""
+    return jnp.concatenate([0.1 + 0.8 * case.points()[:2], jnp.full((1, case.dimension), 0.5)])
+
+
+def _target_moments(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Values, Values]:
+    """Mean and standard deviation of the target."""
+    means, variances = (np.asarray(part)[:, -1] for part in _marginals_at(posterior, x))
+    return means, np.sqrt(variances)
+
+
+@jax.jit
+def _marginals(posterior: Posterior, x: Point) -> tuple[Array, Array]:
+    return posterior.marginals(x)
+
+
+@jax.jit
+def _marginals_at(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Array, Array]:
+    return jax.vmap(posterior.marginals)(x)
+
+
+@partial(jax.jit, static_argnums=2)
+def _target_given(posterior: Posterior, x: Point, fidelity: int, value: Array) -> tuple[Array, Array]:
+    return posterior.target_given(x, fidelity, value)
+
+
+@partial(jax.jit, static_argnums=2)
+def _draw(posterior: Posterior, key: jax.Array, count: int) -> Any:
+    return posterior.draw_paths(key, count)
+
+
+@jax.jit
+def _path_values(paths: Any, x: Float[Array, "n d"]) -> Float[Array, "n draws"]:
+    return jax.vmap(paths)(x)
+
+
+@partial(jax.jit, static_argnums=2)
+def _total_moments(
+    posterior: Posterior,
+    x: Float[Array, "n d"],
+    fidelity: int,
+    means: Float[Array, "n m"],
+    variances: Float[Array, "n m"],
+) -> tuple[Array, Array]:
+    """Mean and variance of the target, from those given a lower fidelity that has this mean and variance."""
+    z, g = gauss_hermite(32)
+
+    def one(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+        values = mean + jnp.sqrt(variance) * z
+        return match_moments(g, *jax.vmap(lambda value: posterior.target_given(x, fidelity, value))(values))
+
+    return jax.vmap(one)(x, means[:, fidelity], variances[:, fidelity])
+
+
+def _of_one_point(posterior: Posterior, paths: Any, x: Point) -> dict[str, Array]:
+    """Everything that acquisitions climb, each a vector."""
+    means, variances = posterior.marginals(x)
+    given = [posterior.target_given(x, m, jnp.asarray(0.3)) for m in range(len(means) - 1)]
+    links = {"target given a lower fidelity": jnp.stack([jnp.stack(pair) for pair in given]).ravel()} if given else {}
+    return {"means": means, "variances": variances, "draws": paths(x)} | links
+
+
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+def _with_slopes(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Everything that acquisitions climb, and its gradients."""
+    paths = posterior.draw_paths(jax.random.key(0), 2)
+
+    def twice(x: Point) -> tuple[dict[str, Array], dict[str, Array]]:
+        values = _of_one_point(posterior, paths, x)
+        return values, values
+
+    slopes, values = jax.vmap(jax.jacrev(twice, has_aux=True))(x)
+    return values, slopes
+
+
+@cache
+def _listened() -> list[str]:
+    """What JAX has traced or compiled since the first call: there is one listener, for it cannot be taken away."""
+    seen: list[str] = []
+
+    def listen(event: str, duration_secs: float, **details: str | int) -> None:
+        if event.startswith("/jax/core/compile"):
+            seen.append(f"{event} {details}")
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return seen
+
+
+@contextmanager
+def _compilations() -> Iterator[list[str]]:
+    """What JAX traces or compiles inside."""
+    everything = _listened()
+    before, inside = len(everything), []
+    yield inside
+    inside += everything[before:]
+
+
+def _require(holds: bool, law: str, came: object) -> None:
+    if not holds:
+        raise AssertionError(f"expected: {law}; got {came!r}")
+
+
+def _finite(what: str, tree: Any) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if not np.all(np.isfinite(np.asarray(leaf))):
+            raise AssertionError(f"expected finite {what}, got {leaf!r} at {jax.tree_util.keystr(path)}")
+
+
+def _close(what: str, found: Any, expected: Any, tolerance: Any) -> None:
+    """Every number within the tolerance; a number that is none is not."""
+    found, expected = np.asarray(found), np.broadcast_to(np.asarray(expected), np.shape(found))
+    if not np.all(np.abs(found - expected) <= tolerance):
+        raise AssertionError(f"{what}: expected {expected} within {tolerance}, got {found}")
