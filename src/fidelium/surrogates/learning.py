@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.errors import NoDataError
+from fidelium.history import Observations
 from fidelium.randomness import Key
 
 NOISE_STD = 5e-4
@@ -36,6 +39,16 @@ class Prior:
         noise = key.generator().normal(size=(count - 1, len(self.mean)))
         around = self.mean + 0.5 * self.std * noise
         return np.clip(np.concatenate([self.mean[None], around]), self.lower, self.upper)
+
+
+def require_data(observations: Sequence[Observations]) -> None:
+    """Refuse to learn from nothing.
+
+    Raises:
+        NoDataError: if there is no observation at any fidelity.
+    """
+    if not any(len(seen) for seen in observations):
+        raise NoDataError("a surrogate needs at least one observation, got none")
 
 
 def subset(count: int, most: int, key: Key) -> NDArray[np.int64]:

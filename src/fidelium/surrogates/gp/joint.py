@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
@@ -23,7 +22,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
 from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
-from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, subset
+from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 
 
 class JointPosterior(eqx.Module):
@@ -113,8 +112,7 @@ class GaussianProcess:
         Raises:
             NoDataError: if there is no observation at any fidelity.
         """
-        if not any(len(seen) for seen in observations):
-            raise NoDataError("a surrogate needs at least one observation, got none")
+        require_data(observations)
         frequency_key, start_key, subset_key, prior_key = key.split(4)
         dimension, fidelities = observations[0].unit_x.shape[1], len(observations)
         units = _units(observations, self.family.shares_units)

@@ -24,7 +24,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
@@ -36,7 +35,7 @@ from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
 from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
 from fidelium.surrogates.gp.kernels import Kernel
-from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, subset
+from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 
 At = tuple[Point, Scalar]
 """A point of a layer's process: x and the value of the layer below, 0 in the lowest one."""
@@ -157,8 +156,7 @@ class NonlinearAutoregressive:
         Raises:
             NoDataError: if there is no observation at any fidelity.
         """
-        if not any(len(seen) for seen in observations):
-            raise NoDataError("a surrogate needs at least one observation, got none")
+        require_data(observations)
         units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
         layers: list[GPLayer] = []
         for m, seen in enumerate(observations):

@@ -23,7 +23,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.backend import QUICK_TO_COMPILE
@@ -32,7 +31,7 @@ from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Scalar
-from fidelium.surrogates.learning import Prior, subset
+from fidelium.surrogates.learning import Prior, require_data, subset
 from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family
 from fidelium.surrogates.stacked_dnn.features import all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior
@@ -63,8 +62,7 @@ class ClosedFormStack:
         Raises:
             NoDataError: if there is no observation at any fidelity.
         """
-        if not any(len(seen) for seen in observations):
-            raise NoDataError("a surrogate needs at least one observation, got none")
+        require_data(observations)
         units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
         layers: list[LinearisedLayer] = []
         theta = None

@@ -20,12 +20,13 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from fidelium.errors import NoDataError, SettingError
+from fidelium.errors import SettingError
 from fidelium.history import Observations
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
 from fidelium.numerics.scaling import standardising
 from fidelium.randomness import Key
+from fidelium.surrogates.learning import require_data
 from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
 from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
 
@@ -64,8 +65,7 @@ class VariationalStack:
         Raises:
             NoDataError: if there is no observation at any fidelity.
         """
-        if not any(len(seen) for seen in observations):
-            raise NoDataError("a surrogate needs at least one observation, got none")
+        require_data(observations)
         everything = standardising(np.concatenate([seen.y for seen in observations]))
         units = [standardising(seen.y) if len(seen) else everything for seen in observations]
         data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
