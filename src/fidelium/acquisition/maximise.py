@@ -54,14 +54,16 @@ def search(
     ranked: list[Candidate] = []
     costs = history.ladder.costs
     lowest = min(fidelities)  # and all above, allowed or not: else another function to compile as the budget runs out
-    screened = np.asarray(_worths(worth, lowest, len(costs), posterior, context, candidates))
+    all_climb = len(candidates) == starts  # then nothing need be compiled to choose among them
+    screened = None if all_climb else np.asarray(_worths(worth, lowest, len(costs), posterior, context, candidates))
     for m in fidelities:
-        best = _best_distinct(candidates, _numbers(screened[:, m - lowest], log_worth), starts)
         climb = partial(_worth_and_gradient, worth, m, posterior, context)
+        before = np.asarray(climb(candidates)[0]) if screened is None else screened[:, m - lowest]
+        best = _best_distinct(candidates, _numbers(before, log_worth), starts)
         found = maximise_rows(climb, candidates[best], 0.0, 1.0, steps=steps, tolerance=1e-6)
         landed = history.space.snap(found.x)
         points = np.concatenate([landed, candidates[best]])
-        values = _numbers(np.concatenate([np.asarray(climb(landed)[0]), screened[best, m - lowest]]), log_worth)
+        values = _numbers(np.concatenate([np.asarray(climb(landed)[0]), before[best]]), log_worth)
         per_cost = [v - math.log(costs[m]) if log_worth else v / costs[m] for v in values.tolist()]
         ranked += [Candidate(x, m, v) for x, v in zip(points, per_cost, strict=True)]
     return sorted(ranked, key=lambda candidate: -candidate.worth)
