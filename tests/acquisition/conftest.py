@@ -13,9 +13,21 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.numerics.scaling import Scale
-from fidelium.surrogates.base import Paths
 
 Link = Callable[[Array], tuple[Array, Array]]
+
+
+class ParallelPaths(eqx.Module):
+    """Draws that differ by a constant."""
+
+    heights: Float[Array, " draws"]
+    tilt: float = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " draws"]:
+        return self.heights + self.tilt * jnp.sum(x)
+
+    def at(self, draw: Array, x: Float[Array, " d"]) -> Float[Array, ""]:
+        return self(x)[draw]
 
 
 class LinkedPosterior(eqx.Module):
@@ -46,14 +58,18 @@ class LinkedPosterior(eqx.Module):
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return self.link(value)
 
-    def draw_paths(self, key: jax.Array, count: int) -> Paths:
-        raise NotImplementedError
+    def draw_paths(self, key: jax.Array, count: int) -> ParallelPaths:
+        heights = self.mean[-1] + jnp.sqrt(self.var[-1]) * jax.random.normal(key, (count,))
+        return ParallelPaths(heights, self.tilt)
 
     def noise_var(self, fidelity: int) -> Float[Array, ""]:
         return self.noise[fidelity]
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinkedPosterior:
-        raise NotImplementedError
+        # the same error everywhere: one observation of a fidelity leaves var s / (var + s) of it, wherever it was made
+        seen = jnp.asarray([fidelities.count(m) for m in range(len(self.mean))])
+        var = self.var * self.noise / (self.noise + seen * self.var)
+        return LinkedPosterior(self.mean, var, self.noise, self.link, self.tilt)
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,23 @@ from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.space import Integer, Params, Real, SearchSpace
 from fidelium.strategies.model import PosteriorModel
-from fidelium.surrogates.base import Paths
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.families import CosineFamily
 
 LINE = SearchSpace({"x": Real(0, 1), "n": Integer(0, 4)})
+
+
+class KnownPaths(eqx.Module):
+    """Draws of `Known`, which differ by a constant."""
+
+    heights: Float[Array, " draws"]
+    centre: Float[Array, ""]
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " draws"]:
+        return self.heights - (x[0] - self.centre) ** 2
+
+    def at(self, draw: Array, x: Float[Array, " d"]) -> Float[Array, ""]:
+        return self(x)[draw]
 
 
 class Known(eqx.Module):
@@ -42,14 +54,15 @@ class Known(eqx.Module):
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return value, self.var
 
-    def draw_paths(self, key: jax.Array, count: int) -> Paths:
-        raise NotImplementedError
+    def draw_paths(self, key: jax.Array, count: int) -> KnownPaths:
+        heights = self.height + jnp.sqrt(self.var) * jax.random.normal(key, (count,))
+        return KnownPaths(heights, self.centre)
 
     def noise_var(self, fidelity: int) -> Float[Array, ""]:
         return jnp.asarray(1e-4)
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Known:
-        raise NotImplementedError
+        return Known(self.height, self.centre, self.var / (1 + len(fidelities) * self.var / 1e-4))
 
 
 def known(height: float, centre: float, var: float) -> Known:

@@ -47,3 +47,4 @@ def test_two_fidelities_together_are_gpytorchs_multi_task_process():
     mean, cov = jax.jit(jax.vmap(lambda x: gp.joint((x, jnp.asarray(0)), (x, jnp.asarray(1)))))(at)
     same(mean, [each["mean"] for each in case["cases"]])
     same(cov, [each["cov"] for each in case["cases"]])
+    assert float(gp.jitter) == 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import jax
@@ -50,10 +50,19 @@ CASES = {
 }
 
 
+def complaint(law: Callable[[Case], None], case: Case) -> str | None:
+    """What a law finds wrong with a surrogate, None if it is content."""
+    try:
+        law(case)
+    except AssertionError as error:
+        return str(error) or law.__name__
+    return None
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_every_surrogate_obeys(name, law):
-    law(CASES[name])
+    assert complaint(law, CASES[name]) is None
 
 
 def test_all_laws_at_once_with_one_fidelity_in_three_dimensions():
@@ -117,7 +126,7 @@ class Inventive(Turned):
 
 
 @pytest.mark.parametrize(
-    ("surrogate", "law", "complaint"),
+    ("surrogate", "law", "text"),
     [
         (Turned(Overconfident), laws.marginals_agree_with_draws, "standard deviation of draws"),
         (Turned(Unrelated), laws.conditionals_agree_with_the_joint, "given fidelity 0 and observed"),
@@ -129,6 +138,5 @@ class Inventive(Turned):
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
-def test_who_breaks_a_law_is_told_so(surrogate, law, complaint):
-    with pytest.raises(AssertionError, match=complaint):
-        law(Case(surrogate, KEY, fidelities=2, link_tolerance=1e-3))
+def test_who_breaks_a_law_is_told_so(surrogate, law, text):
+    assert text in (complaint(law, Case(surrogate, KEY, fidelities=2, link_tolerance=1e-3)) or "")
