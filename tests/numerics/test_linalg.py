@@ -204,3 +204,18 @@ def test_repeated_rows_with_no_noise_to_speak_of_have_a_finite_posterior():
     assert features[0] @ mean == pytest.approx(14.0, rel=1e-6)
     assert np.all(np.isfinite(root))
     assert float(jnp.sum((root.T @ features[0]) ** 2)) == pytest.approx(1e-10 / 6, rel=1e-3)
+
+
+def test_the_derivative_of_the_normal_density_is_that_of_finite_differences_in_every_direction():
+    generator = np.random.default_rng(3)
+    root, y, mask = generator.normal(size=(5, 5)), generator.normal(size=5), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    at = (jnp.asarray(y), jnp.asarray(root @ root.T + np.eye(5)))
+    density = jax.jit(lambda y, covariance: log_normal(y, covariance, jnp.asarray(mask)))
+    for _ in range(4):
+        change = generator.normal(size=(5, 5))
+        direction = (jnp.asarray(generator.normal(size=5)), jnp.asarray(change + change.T))
+        ahead, behind = (density(*(a + h * d for a, d in zip(at, direction, strict=True))) for h in (1e-5, -1e-5))
+        _, forward = jax.jvp(density, at, direction)
+        assert float(forward) == pytest.approx(float(ahead - behind) / 2e-5, rel=1e-6)
+        backward = sum(jnp.sum(g * d) for g, d in zip(jax.grad(density, (0, 1))(*at), direction, strict=True))
+        assert float(backward) == pytest.approx(float(forward), rel=1e-12)

@@ -25,7 +25,7 @@ from fidelium.numerics.spectral import check_kernel, frequencies
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.exact import Covariance
-from fidelium.surrogates.gp.kernels import Kernel, pairs
+from fidelium.surrogates.gp.kernels import Kernel, pairs, total
 from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, Prior
 
 At = tuple[Point, Int[Array, ""]]
@@ -89,8 +89,8 @@ class MixedProcesses(eqx.Module):
     bias: float = eqx.field(static=True, default=BIAS)
 
     def __call__(self, p: At, other: At) -> Scalar:
-        shares = jnp.sum(self.roots[:, p[1]] * self.roots[:, other[1]], axis=-1)
-        return shares @ jnp.stack([kernel(p[0], other[0]) + self.bias for kernel in self.kernels])
+        shares = jnp.einsum("cr,cr->c", self._loadings(p[1]), self._loadings(other[1]))
+        return total(shares * jnp.stack([kernel(p[0], other[0]) + self.bias for kernel in self.kernels]))
 
     def features(self, frequencies: Float[Array, "c k d"], p: At) -> Float[Array, " f"]:
         blocks: list[Array] = []
@@ -98,6 +98,9 @@ class MixedProcesses(eqx.Module):
             phi = jnp.concatenate([kernel.features(directions, p[0]), jnp.full(1, math.sqrt(self.bias))])
             blocks.append(jnp.outer(root[p[1]], phi).ravel())
         return jnp.concatenate(blocks)
+
+    def _loadings(self, fidelity: Int[Array, ""]) -> Float[Array, "c r"]:
+        return jnp.einsum("m,cmr->cr", _indicator(fidelity, self.roots.shape[1]), self.roots)
 
 
 @dataclass(frozen=True)
@@ -222,10 +225,11 @@ class ConvolvedProcesses(eqx.Module):
     own: MixedProcesses
 
     def __call__(self, p: At, other: At) -> Scalar:
-        l, s, t = jnp.exp(self.log_length), jnp.exp(self.log_width[p[1]]), jnp.exp(self.log_width[other[1]])
-        log_share = jnp.sum(0.25 * jnp.log((l + 2 * s) * (l + 2 * t)) - 0.5 * jnp.log(l + s + t))
-        square = jnp.sum((p[0] - other[0]) ** 2 / (l + s + t))
-        amplitude = self.log_amplitude[p[1]] + self.log_amplitude[other[1]]
+        here, there = (_indicator(point[1], len(self.log_amplitude)) for point in (p, other))
+        l, s, t = jnp.exp(self.log_length), jnp.exp(here @ self.log_width), jnp.exp(there @ self.log_width)
+        log_share = total(0.25 * jnp.log((l + 2 * s) * (l + 2 * t)) - 0.5 * jnp.log(l + s + t))
+        square = total((p[0] - other[0]) ** 2 / (l + s + t))
+        amplitude = here @ self.log_amplitude + there @ self.log_amplitude
         return jnp.exp(amplitude) * (jnp.exp(log_share - 0.5 * square) + BIAS) + self.own(p, other)
 
     def features(self, frequencies: Any, p: At) -> Float[Array, " f"]:
@@ -267,6 +271,11 @@ class Convolved:
         shared_key, own_key = key.split(2)
         shared = frequencies("rbf", count, dimension, shared_key)
         return shared, Independent().frequencies(count, dimension, fidelities, own_key)
+
+
+def _indicator(fidelity: Int[Array, ""], fidelities: int) -> Float[Array, " m"]:
+    """1 at the fidelity, 0 elsewhere: products with it are much faster to differentiate than a lookup."""
+    return (jnp.arange(fidelities) == fidelity).astype(float)
 
 
 def _believed(beliefs: list[tuple[float, float]]) -> Prior:

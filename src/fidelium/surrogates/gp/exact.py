@@ -20,6 +20,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from fidelium.numerics.linalg import log_normal
 from fidelium.numerics.padding import bucket
 from fidelium.surrogates.base import VARIANCE_FLOOR, Scalar
 
@@ -169,10 +170,7 @@ class ExactGP(eqx.Module):
 
 def log_evidence(covariance: Covariance, rows: Rows) -> Scalar:
     """log N(y | 0, K); -inf or not a number where K has no Cholesky factor."""
-    chol = jnp.linalg.cholesky(_gram(covariance, rows))
-    misfit = solve_triangular(chol, rows.mask * rows.y, lower=True)
-    log_det = 2 * jnp.sum(jnp.log(jnp.diag(chol)))
-    return -0.5 * (jnp.sum(misfit**2) + log_det + jnp.sum(rows.mask) * jnp.log(2 * jnp.pi))
+    return log_normal(rows.y, _gram(covariance, rows), rows.mask)
 
 
 def _gram(covariance: Covariance, rows: Rows) -> Float[Array, "n n"]:

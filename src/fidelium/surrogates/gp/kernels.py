@@ -29,7 +29,7 @@ class Kernel(eqx.Module):
     name: str = eqx.field(static=True, default="rbf")
 
     def __call__(self, x: Point, other: Point) -> Scalar:
-        square = jnp.sum(((x - other) / jnp.exp(self.log_length)) ** 2)
+        square = total((x - other) ** 2 * jnp.exp(-2 * self.log_length))
         if self.name == "rbf":
             return jnp.exp(-0.5 * square)
         r = math.sqrt(5) * jnp.sqrt(square + _LEAST_SQUARE)
@@ -38,6 +38,11 @@ class Kernel(eqx.Module):
     def features(self, frequencies: Float[Array, "k d"], x: Point) -> Float[Array, " two_k"]:
         """phi with E[phi(x) . phi(x')] = kappa(x, x'), for frequencies of unit length."""
         return pairs(frequencies @ (x / jnp.exp(self.log_length)))
+
+
+def total(terms: Float[Array, " d"]) -> Scalar:
+    """The sum of a few terms, one by one: for a matrix of pairs of points much faster than `jnp.sum` along an axis."""
+    return sum((terms[i] for i in range(len(terms))), start=jnp.zeros(()))
 
 
 def pairs(angles: Float[Array, " k"]) -> Float[Array, " two_k"]:
