@@ -9,7 +9,7 @@ from fidelium import problems
 from fidelium.cli import main
 from fidelium.errors import SettingError, UnknownNameError
 from fidelium.experiments import peers
-from fidelium.experiments.regret import initial_observations
+from fidelium.experiments.cell import initial_observations
 from fidelium.history import Direction, History, Trial, TrialState
 from fidelium.randomness import trial_key
 from fidelium.strategies.base import Modelled

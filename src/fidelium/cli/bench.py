@@ -7,43 +7,92 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fidelium.errors import SettingError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fidelium.experiments.regret import Cell
-    from fidelium.experiments.regret_report import Row
+    from fidelium.experiments.report import Style
+    from fidelium.experiments.spec import Spec
     from fidelium.experiments.speed import Speed
 
 bench = typer.Typer(help="Measure strategies: their regret against cost, and their speed.")
 
+Workers = Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)]
+Quick = Annotated[bool, typer.Option("--quick", help="Two seeds, a third of the budget.")]
+Out = Annotated[Path, typer.Option(help="Folder for the records; complete studies are not run again.")]
+
+
+@bench.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="YAML file: problems, strategies, seeds, budgets.")],
+    workers: Workers = 2,
+    quick: Quick = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for everything; results/NAME if none is given.")] = None,
+) -> None:
+    """Run an experiment that a file describes; killed and started again it does only what is missing."""
+    from fidelium.experiments.report import ARENA
+    from fidelium.experiments.spec import load_spec
+
+    wanted = load_spec(spec)
+    folder = out or Path("results") / wanted.name
+    _run_and_report(wanted, ARENA, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
+
+
+@bench.command()
+def paper(
+    workers: Workers = 2,
+    quick: Quick = False,
+    out: Out = Path("results/paper"),
+    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
+) -> None:
+    """Repeat the paper's comparison of seven methods and draw its figures: regrets and query times."""
+    from fidelium.experiments.report import PAPER
+    from fidelium.experiments.spec import shipped_spec
+
+    page = report or out / "paper.md"
+    _run_and_report(shipped_spec("paper"), PAPER, "fidelium bench paper", quick, workers, out, page)
+
+
+@bench.command()
+def arena(
+    workers: Workers = 2,
+    quick: Quick = False,
+    out: Out = Path("results/arena"),
+    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
+) -> None:
+    """Run ours beside outside peers: BoTorch, Optuna, SMAC; needs the extra `peers`."""
+    from fidelium.experiments.report import ARENA
+    from fidelium.experiments.spec import shipped_spec
+
+    page = report or out / "arena.md"
+    _run_and_report(shipped_spec("arena"), ARENA, "fidelium bench arena", quick, workers, out, page)
+
 
 @bench.command()
 def regret(
-    problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. All if none is named.")] = None,
-    strategy: Annotated[
-        list[str] | None, typer.Option(help="Strategy, or botorch-logei or botorch-mfmes; may be repeated.")
-    ] = None,
+    problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. The paper's if none.")] = None,
+    strategy: Annotated[list[str] | None, typer.Option(help="Strategy or peer; may be repeated.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, as 0-4 or 0,3,7.")] = "0-4",
     budget: Annotated[float | None, typer.Option(help="Cost units each study may spend.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for the records; complete ones are not run again.")] = Path(
-        "regret"
-    ),
-    markdown: Annotated[Path | None, typer.Option(help="File to write the table to, as Markdown.")] = None,
+    workers: Workers = 2,
+    out: Out = Path("results/regret"),
+    markdown: Annotated[Path | None, typer.Option(help="File to write the tables to, as Markdown.")] = None,
 ) -> None:
-    """Run strategies on built-in problems and print median simple regrets over the seeds."""
-    from fidelium.experiments import regret_report
-    from fidelium.experiments.regret import load
+    """Run strategies on built-in problems and print median regrets over the seeds."""
+    from fidelium.cli.experiment import print_tables, run_experiment
+    from fidelium.experiments.spec import make_spec, shipped_spec
+    from fidelium.experiments.tables import regret_tables, summary_tables, time_table
+    from fidelium.strategies import registry
 
-    cells = _cells(problem, strategy, seeds, budget)
-    failed = _run(cells, out, workers)
-    table = regret_report.rows(load(cell, out) for cell in cells if cell not in failed)
-    _print_rows(table)
-    if markdown is not None:
-        markdown.write_text(regret_report.markdown(table))
-        typer.echo(f"table written to {markdown}")
+    plans = {name: {"budget": budget} for name in problem or shipped_spec("paper").problems}
+    names = strategy or [registry.DEFAULT]
+    spec = make_spec({"name": "regret", "problems": plans, "strategies": names, "seeds": seeds}, "bench regret")
+    runs, failed = run_experiment(spec, out, workers)
+    if runs:
+        tables = [*regret_tables(runs), *summary_tables(runs), time_table(runs, names[0])]
+        print_tables(tables)
+        if markdown is not None:
+            markdown.write_text("\n".join(table.markdown() for table in tables))
+            typer.echo(f"tables written to {markdown}")
     if failed:
         raise typer.Exit(1)
 
@@ -88,99 +137,22 @@ def speed(
         typer.echo(f"results written to {json}")
 
 
-def parse_seeds(text: str) -> list[int]:
-    """The seeds in a text like "0-4" or "0,3,7".
+def _run_and_report(
+    spec: Spec, style: Style, command: str, quick: bool, workers: int, folder: Path, page: Path
+) -> None:
+    from fidelium.cli.experiment import print_tables, run_experiment
+    from fidelium.experiments.report import write_report
+    from fidelium.experiments.tables import rank_table, regret_tables, time_table
 
-    Raises:
-        SettingError: if the text is none.
-    """
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise SettingError(f"seeds must look like 0-4 or 0,3,7, got {text!r}")
-        seeds.extend(range(int(first), int(last or first) + 1))
-    if not seeds:
-        raise SettingError(f"seeds must look like 0-4 or 0,3,7, got {text!r}")
-    return seeds
-
-
-def _cells(problem: list[str] | None, strategy: list[str] | None, seeds: str, budget: float | None) -> list[Cell]:
-    from fidelium import problems
-    from fidelium.experiments import peers
-    from fidelium.experiments.regret import BUDGETS, Cell
-    from fidelium.strategies import registry
-    from fidelium.study.runner import checked_budget
-
-    strategies = strategy or [registry.DEFAULT]
-    for name in strategies:
-        peers.check(name)
-    chosen = [problems.get(name) for name in problem or problems.names()]
-    numbers = parse_seeds(seeds)
-    return [
-        Cell(each.name, name, seed, checked_budget(each.ladder, budget if budget is not None else BUDGETS[each.name]))
-        for each in chosen
-        for name in strategies
-        for seed in numbers
-    ]
-
-
-def _run(cells: Sequence[Cell], out: Path, workers: int) -> set[Cell]:
-    """Run the cells with a bar; the ones that failed."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from fidelium.experiments.regret import run_cells, spent
-
-    failed: set[Cell] = set()
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, refresh_per_second=1) as bar:
-        task = bar.add_task("", total=sum(cell.budget for cell in cells))
-
-        def tick() -> None:
-            share = [spent(cell, out) / cell.budget for cell in cells]
-            done = sum(cell.budget * part for cell, part in zip(cells, share, strict=True))
-            bar.update(task, completed=done, description=f"{sum(p == 1 for p in share)} of {len(cells)} studies")
-
-        def finished(cell: Cell, error: BaseException | None) -> None:
-            console.print(_outcome(cell, out, error), highlight=False)
-            if error is not None:
-                failed.add(cell)
-
-        run_cells(cells, out, workers, finished, tick)
-        tick()
-    return failed
-
-
-def _outcome(cell: Cell, out: Path, error: BaseException | None) -> str:
-    from fidelium.experiments.regret import load
-
-    title = f"{cell.problem} {cell.strategy} seed {cell.seed}"
-    if error is not None:
-        return f"{title}: failed: {type(error).__name__}: {error}"
-    run = load(cell, out)
-    used = [query["fidelity"] for query in run.queries]
-    counts = ", ".join(f"{used.count(name)} {name}" for name in dict.fromkeys(used))
-    warned = f", {len(run.final['warnings'])} warnings" if run.final["warnings"] else ""
-    return (
-        f"{title}: simple regret {run.simple_regret(cell.budget):.3g}, recommended "
-        f"{run.final['recommendation_regret']:.3g}; {counts}; {run.final['seconds']:.0f} s{warned}"
-    )
-
-
-def _print_rows(rows: Sequence[Row]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from fidelium.experiments.regret_report import cells_of, header_of, title_of
-
-    for title in dict.fromkeys(title_of(row) for row in rows):
-        same = [row for row in rows if title_of(row) == title]
-        shown = Table(*header_of(same[0]), title=title, title_justify="left")
-        for row in same:
-            shown.add_row(*cells_of(row))
-        Console().print(shown)
+    spec, command = (spec.quick(), f"{command} --quick") if quick else (spec, command)
+    runs, failed = run_experiment(spec, folder, workers)
+    if runs:
+        tables = [table for name in style.measures for table in regret_tables(runs, name)]
+        print_tables([*tables, rank_table(runs, spec.strategies[0]), time_table(runs, spec.strategies[0])])
+        for file in write_report(spec, runs, style, command, page, folder):
+            typer.echo(f"written: {file}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _print_speeds(results: Sequence[Speed]) -> None:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fidelium.errors import FideliumError, SettingError
+from fidelium.experiments.machine import machine, versions
 from fidelium.experiments.one_core import THREADS
 from fidelium.problems import Problem
 
@@ -106,12 +104,7 @@ def split(total: int, weights: Sequence[float]) -> tuple[int, ...]:
 
 def report(results: Sequence[Speed]) -> dict[str, Any]:
     """The results with the machine and the versions they were measured on, ready for JSON."""
-    packages = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
-    return {
-        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()},
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-        "results": [asdict(result) for result in results],
-    }
+    return {"machine": machine(), "versions": versions(), "results": [asdict(result) for result in results]}
 
 
 def _child(cache: str, problem: str, strategy: str, sizes: Sequence[int], steady: int) -> dict[str, Any]:
@@ -127,9 +120,3 @@ def _child(cache: str, problem: str, strategy: str, sizes: Sequence[int], steady
         last = (process.stderr.strip() or f"exit code {process.returncode}").splitlines()[-1]
         raise SpeedError(f"measuring {strategy!r} on {problem!r} with {list(sizes)} observations failed: {last}")
     return json.loads(process.stdout.splitlines()[-1])
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -97,7 +97,8 @@ def _draw(axes: Axes, trace: Any, upper: Any) -> Artist:
     empty = len(trace.x) == 1 and trace.x[0] is None  # there for the legend only
     x, y = ([], []) if empty else (trace.x, trace.y)
     if trace.fill == "tonexty":
-        return axes.fill_between(x, upper.y, y, color=_rgba(trace.fillcolor), linewidth=0)
+        step: Any = "post" if trace.line.shape == "hv" else None
+        return axes.fill_between(x, upper.y, y, color=_rgba(trace.fillcolor), linewidth=0, step=step)
     if trace.mode == "markers":
         return _draw_markers(axes, x, y, trace.marker)
     (line,) = axes.plot(
@@ -149,12 +150,18 @@ def _add_title_and_legend(canvas: Figure, layout: dict[str, Any], keys: list[tup
         [name for _, name in keys],
         loc="upper left",
         bbox_to_anchor=(title["x"] - 0.005, title["y"] - 36 / height),
-        ncols=len(keys),
+        ncols=_legend_columns([name for _, name in keys], layout["width"] / font["size"]),
         frameon=False,
         fontsize=0.95 * font["size"] * _POINTS,
         columnspacing=1.4,
         handletextpad=0.5,
     )
+
+
+def _legend_columns(names: list[str], width: float) -> int:
+    """All in one row if they fit, else as many as if each were as wide as the widest; widths in heights of a letter."""
+    widths = [0.6 * len(name) + 4 for name in names]
+    return max(1, len(names) if sum(widths) <= width else int(width / max(widths)))
 
 
 def _rgba(colour: str) -> tuple[float, float, float, float]:

@@ -1,0 +1,147 @@
+"""The figures of an experiment: regret against cost, and seconds per suggestion; one colour per method throughout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+
+from fidelium.experiments.looks import Look, look_of
+from fidelium.experiments.metrics import MEASURES, Measure, Summary, by_problem, by_strategy, over_seeds, summarise
+from fidelium.experiments.records import Run
+from fidelium.plots import write
+from fidelium.plots.style import INK, Panel, add_heading, add_key, new_figure
+
+_FLOOR = 1e-6
+"""Regrets below this are drawn at it."""
+
+_POINTS = 61
+"""Costs at which a curve is drawn."""
+
+_WIDTH, _HEIGHT, _KEY_WIDTH, _KEY_HEIGHT = 380, 300, 215, 24
+"""Pixels of a panel with its labels, and of a method in the legend."""
+
+
+def regret_figure(runs: Sequence[Run], title: str, measures: Sequence[str], average: str = "median") -> go.Figure:
+    """A row of panels per measure, a column per problem, a curve with its band per strategy.
+
+    Args:
+        runs: complete cells.
+        title: above it.
+        measures: names of `MEASURES`, top to bottom.
+        average: "median", with a band between the quartiles, or "mean", with a band of one standard error each way.
+    """
+    problems, methods = by_problem(runs), list(by_strategy(runs))
+    figure = _figure(title, len(problems), len(measures), methods)
+    for column, (problem, same) in enumerate(problems.items()):
+        for row, measure in enumerate(measures):
+            panel = _panel(row, column, len(measures), len(problems))
+            below = row == len(measures) - 1
+            panel.place(
+                figure,
+                x={"title": {"text": "cost" if below else ""}, "nticks": 6},
+                y={"type": "log", "dtick": 1, "exponentformat": "power",
+                   "title": {"text": measure if column == 0 else "", "standoff": 6}},
+            )  # fmt: skip
+            _add_curves(figure, panel, same, measure, average)
+        add_heading(figure, problem, _panel(0, column, len(measures), len(problems)).x[0])
+    _add_keys(figure, methods)
+    return figure
+
+
+def time_figure(runs: Sequence[Run], title: str) -> go.Figure:
+    """A panel per problem: mean processor seconds of a suggestion, as bars, with one standard error each way."""
+    problems, methods = by_problem(runs), list(by_strategy(runs))
+    figure = _figure(title, len(problems), 1, [])
+    for column, (problem, same) in enumerate(problems.items()):
+        panel = _panel(0, column, 1, len(problems))
+        places = {name: len(methods) - 1 - i for i, name in enumerate(methods)}
+        panel.place(
+            figure,
+            x={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "seconds per suggestion"}},
+            y={"tickvals": list(places.values()), "ticktext": list(places), "range": [-0.7, len(methods) - 0.3],
+               "showticklabels": column == 0},
+        )  # fmt: skip
+        times = {name: summarise(run.query_seconds for run in group) for name, group in by_strategy(same).items()}
+        start = 0.5 * min(each.mean for each in times.values())
+        for name, each in times.items():
+            _add_bar(figure, panel, look_of(name), places[name], start, each)
+        add_heading(figure, problem, panel.x[0])
+    figure.update_layout(showlegend=False, margin={"l": 150})
+    return figure
+
+
+def write_figure(figure: go.Figure, folder: Path, name: str) -> Path:
+    """Write NAME.html and NAME.png; returns the path of the latter."""
+    write(figure, folder / f"{name}.html", folder / f"{name}.png")
+    return folder / f"{name}.png"
+
+
+def _figure(title: str, columns: int, rows: int, methods: Sequence[str]) -> go.Figure:
+    width = max(_WIDTH * columns, 700)
+    top = 85 + _KEY_HEIGHT * math.ceil(len(methods) / (width // _KEY_WIDTH))
+    figure = new_figure(title, width, top + 60 + _HEIGHT * rows)
+    figure.update_layout(margin={"l": 80, "r": 25, "t": top, "b": 60}, legend={"y": 1 + 30 / (_HEIGHT * rows)})
+    return figure
+
+
+def _panel(row: int, column: int, rows: int, columns: int, gap: float = 0.16) -> Panel:
+    """The panel at a place of the grid, numbered by rows from the top left."""
+    wide, high = 1 / (columns + gap * (columns - 1)), 1 / (rows + 0.18 * (rows - 1))
+    left, top = column * wide * (1 + gap), 1 - row * high * 1.18
+    return Panel(1 + row * columns + column, (left, min(left + wide, 1.0)), (max(top - high, 0.0), top))
+
+
+def _add_curves(figure: go.Figure, panel: Panel, runs: Sequence[Run], measure: str, average: str) -> None:
+    """Stairs: what was found stays found. All bands first, then the lines above them."""
+    courses = {name: _course(same, MEASURES[measure], measure, average) for name, same in by_strategy(runs).items()}
+    for name, (costs, _, lower, upper) in courses.items():
+        for edge, fill in ((upper, None), (lower, "tonexty")):
+            figure.add_scatter(
+                x=costs,
+                y=edge,
+                mode="lines",
+                line={"width": 0, "color": "rgba(0,0,0,0)", "shape": "hv"},
+                fill=fill,
+                fillcolor=look_of(name).band(0.12),
+                showlegend=False,
+                hoverinfo="skip",
+                **panel.axes,
+            )
+    for name, (costs, centre, _, _) in courses.items():
+        line = look_of(name).line | {"shape": "hv"}
+        figure.add_scatter(x=costs, y=centre, mode="lines", name=name, line=line, showlegend=False, **panel.axes)
+
+
+def _course(
+    runs: Sequence[Run], measure: Measure, name: str, average: str
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Costs, and the average and both edges of the band there."""
+    cell = runs[0].cell
+    even = [float(cost) for cost in np.linspace(0, cell.budget, _POINTS)]
+    costs = even if name == "simple regret" else [0.0, *cell.recommendation_costs]
+    found = [over_seeds(runs, measure, cost) for cost in costs]
+    edges = [_edges(each, average) for each in found]
+    return costs, *([max(each[i], _FLOOR) for each in edges] for i in range(3))  # pyright: ignore[reportReturnType]
+
+
+def _edges(summary: Summary, average: str) -> tuple[float, float, float]:
+    if average == "median":
+        return summary.median, summary.lower, summary.upper
+    return summary.mean, summary.mean - summary.standard_error, summary.mean + summary.standard_error
+
+
+def _add_bar(figure: go.Figure, panel: Panel, look: Look, place: float, start: float, seconds: Summary) -> None:
+    mean, error = seconds.mean, seconds.standard_error
+    parts = (([start, mean], look.colour, 12), ([max(mean - error, start), mean + error], INK, 1.5))
+    for ends, colour, width in parts:
+        line = {"color": colour, "width": width}
+        figure.add_scatter(x=ends, y=[place] * 2, mode="lines", line=line, showlegend=False, **panel.axes)
+
+
+def _add_keys(figure: go.Figure, methods: Sequence[str]) -> None:
+    for name in methods:
+        add_key(figure, name, mode="lines", line=look_of(name).line)

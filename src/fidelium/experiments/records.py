@@ -1,0 +1,174 @@
+"""The records of an experiment: one file of JSON lines per cell, in one folder.
+
+One *cell* is one study: a problem, a strategy, a seed, a budget and the rest of `Cell`. While it runs its lines go to
+`NAME.partial`; when it ends the file is renamed to `NAME.jsonl`, so that a complete cell is one whose file is there,
+whenever the process was killed. The lines are, by their "kind":
+
+- start            the cell, versions, machine, the regret of the initial observations
+- query            one per query: fidelity, cost, parameters, value, simple regret, seconds of each stage
+- recommendation   what the strategy recommends when a given cost is spent, and its regrets
+- end              seconds of the whole study, and the warnings it gave
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from fidelium import problems
+from fidelium.errors import SettingError
+
+_RECOMMENDATIONS = 10
+"""Recommendations are asked at each checkpoint, and at so many even shares of the budget."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One study of the experiment.
+
+    Args:
+        problem: a problem's name.
+        strategy: a strategy's name, or that of a peer from outside (`peers`).
+        seed: of the initial designs and of the study.
+        budget: what it may spend.
+        checkpoints: costs at which strategies are compared, the last one the budget.
+        initial: (fidelity, number of random initial points), low to high.
+    """
+
+    problem: str
+    strategy: str
+    seed: int
+    budget: float
+    checkpoints: tuple[float, ...]
+    initial: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """What its file is called."""
+        return f"{self.problem}_{self.strategy}_{self.budget:g}_seed{self.seed}"
+
+    @property
+    def recommendation_costs(self) -> tuple[float, ...]:
+        """The costs at which the strategy is asked for its recommendation."""
+        even = (self.budget * (i + 1) / _RECOMMENDATIONS for i in range(_RECOMMENDATIONS))
+        return tuple(sorted({*self.checkpoints, *even}))
+
+    def path(self, folder: Path) -> Path:
+        """The file of this cell when it is complete."""
+        return folder / f"{self.name}.jsonl"
+
+    def partial(self, folder: Path) -> Path:
+        """The file of this cell while it runs."""
+        return folder / f"{self.name}.partial"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A complete cell, read from its file.
+
+    Args:
+        cell: what was run.
+        start: the first line.
+        queries: one line per query.
+        recommendations: one line per cost it was asked at.
+        end: the last line.
+    """
+
+    cell: Cell
+    start: Mapping[str, Any]
+    queries: tuple[Mapping[str, Any], ...]
+    recommendations: tuple[Mapping[str, Any], ...]
+    end: Mapping[str, Any]
+
+    def simple_regret(self, cost: float) -> float:
+        """f* - max f_M(x_i) over what was observed at the target when `cost` was spent."""
+        reached = [query["simple_regret"] for query in self.queries if query["spent"] <= cost]
+        return reached[-1] if reached else self.start["simple_regret"]
+
+    def inference_regret(self, cost: float) -> float:
+        """f* - max_x mean_M(x) when `cost` was spent: the paper's; negative if the model is too optimistic."""
+        return self._recommended(cost)["inference_regret"]
+
+    def recommendation_regret(self, cost: float) -> float:
+        """f* - f_M(recommended x) when `cost` was spent: what the user gets."""
+        return self._recommended(cost)["recommendation_regret"]
+
+    def best_value(self, cost: float) -> float:
+        """The best value observed at the target when `cost` was spent, in the problem's units."""
+        problem = problems.get(self.cell.problem)
+        return problem.optimum - problem.direction.sign * self.simple_regret(cost)
+
+    def cost_to_reach(self, regret: float) -> float:
+        """What was spent when the simple regret was first at most `regret`; infinite if it never was."""
+        if self.start["simple_regret"] <= regret:
+            return 0.0
+        return next((query["spent"] for query in self.queries if query["simple_regret"] <= regret), math.inf)
+
+    @cached_property
+    def query_seconds(self) -> float:
+        """Mean processor seconds of a suggestion, without the first: that one compiles."""
+        later = [query["seconds"]["cpu"] for query in self.queries[1:]] or [self.queries[0]["seconds"]["cpu"]]
+        return math.fsum(later) / len(later)
+
+    def _recommended(self, cost: float) -> Mapping[str, Any]:
+        made = [each for each in self.recommendations if each["cost"] <= cost]
+        return made[-1] if made else self.start
+
+
+@contextmanager
+def writing(cell: Cell, folder: Path) -> Iterator[IO[str]]:
+    """The cell's file to write lines to; it becomes the complete one when the block ends without an error."""
+    with cell.partial(folder).open("w") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    cell.partial(folder).replace(cell.path(folder))
+
+
+def write(file: IO[str], kind: str, line: Mapping[str, Any]) -> None:
+    """Append a line; it is in the file when this returns."""
+    file.write(json.dumps({"kind": kind, **line}) + "\n")
+    file.flush()
+
+
+def is_complete(cell: Cell, folder: Path) -> bool:
+    """Whether this cell has run to its end."""
+    return cell.path(folder).exists()
+
+
+def spent(cell: Cell, folder: Path) -> float:
+    """What this cell has spent so far, its whole budget if it is complete."""
+    if is_complete(cell, folder):
+        return cell.budget
+    return max((line.get("spent", 0.0) for line in _whole_lines(cell.partial(folder))), default=0.0)
+
+
+def load(cell: Cell, folder: Path) -> Run:
+    """The complete run of a cell.
+
+    Raises:
+        SettingError: if the folder holds another experiment's cell of that name.
+    """
+    lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
+    start, end = lines[0], lines[-1]
+    if start["cell"] != json.loads(json.dumps(asdict(cell))):
+        raise SettingError(
+            f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder, or remove it"
+        )
+    queries, recommendations = (
+        tuple(line for line in lines if line["kind"] == kind) for kind in ("query", "recommendation")
+    )
+    return Run(cell, start, queries, recommendations, end)
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file that may be cut short in its last one."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -1,0 +1,102 @@
+"""The page of an experiment: how it was run, its tables and its figures, as Markdown with pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fidelium.experiments.figures import regret_figure, time_figure, write_figure
+from fidelium.experiments.metrics import MEASURES, by_strategy
+from fidelium.experiments.records import Run
+from fidelium.experiments.spec import Spec
+from fidelium.experiments.tables import rank_table, regret_tables, summary_tables, time_table
+from fidelium.strategies import registry
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the page shows.
+
+    Args:
+        measures: names of `MEASURES`: rows of the figure, and tables.
+        average: "median" or "mean", of the figure.
+    """
+
+    measures: tuple[str, ...]
+    average: str
+
+
+PAPER = Style(("simple regret", "inference regret"), "mean")
+"""As the paper's figures: mean and standard error of simple and inference regret."""
+
+_EXPLANATION = """All methods start from the same random observations, which are free, and compute with
+one thread. Regrets: *simple*, of the best design observed at the target; *inference*, the distance of the highest
+posterior mean from the optimum (the paper's; a method without a model believes what it observed); *recommended design*,
+that of the true value of the design with this mean. The lowest is bold."""
+
+ARENA = Style(tuple(MEASURES), "median")
+"""Medians and quartiles of everything: they do not hang on one bad seed."""
+
+
+def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, page: Path, figures: Path) -> list[Path]:
+    """Write the page and its pictures (PNG beside the page, HTML and PNG in the folder of figures).
+
+    Args:
+        spec: the experiment.
+        runs: its complete cells, at least one.
+        style: what to show.
+        command: what repeats it.
+        page: the Markdown file.
+        figures: folder of the interactive figures.
+
+    Returns:
+        The files, the page first.
+    """
+    title = spec.title or spec.name
+    bands = "quartiles" if style.average == "median" else "one standard error"
+    drawn = {
+        "regret": regret_figure(runs, f"{title} ({style.average}, bands: {bands})", style.measures, style.average),
+        "time": time_figure(runs, f"{title}: processor seconds per suggestion"),
+    }
+    page.parent.mkdir(parents=True, exist_ok=True)
+    files = [page]
+    for name, figure in drawn.items():
+        picture = write_figure(figure, figures, f"{spec.name}-{name}")
+        if picture.parent.resolve() != page.parent.resolve():
+            (page.parent / picture.name).write_bytes(picture.read_bytes())
+        files += [picture.with_suffix(".html"), page.parent / picture.name]
+    page.write_text(_page(spec, runs, style, command))
+    return files
+
+
+def _page(spec: Spec, runs: Sequence[Run], style: Style, command: str) -> str:
+    reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
+    regrets = [table for name in style.measures for table in regret_tables(runs, name)]
+    tables = [*regrets, rank_table(runs, reference), time_table(runs, reference), *summary_tables(runs)]
+    parts = [
+        f"# {spec.title or spec.name}\n",
+        f"Made by\n\n```\n{command}\n```\n",
+        _how(spec, runs),
+        f"![regret against cost]({spec.name}-regret.png)\n",
+        f"![seconds per suggestion]({spec.name}-time.png)\n",
+        *(table.markdown() for table in tables),
+    ]
+    return "\n".join(parts)
+
+
+def _how(spec: Spec, runs: Sequence[Run]) -> str:
+    start = runs[0].start
+    used = {name: found for run in runs for name, found in run.start["versions"].items()}
+    seeds = sorted({run.cell.seed for run in runs})
+    counts = {name: len(same) for name, same in by_strategy(runs).items()}
+    missing = [f"{name} ({count} of {len(spec.problems) * len(spec.seeds)})"
+               for name, count in counts.items() if count < len(spec.problems) * len(spec.seeds)]  # fmt: skip
+    lines = [
+        f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {_EXPLANATION}",
+        f"Machine: {start['machine']['cpu']}, {start['machine']['cores']} cores.",
+        f"Versions: {', '.join(f'{name} {found}' for name, found in used.items())}.",
+    ]
+    if missing:
+        lines.append(f"Not complete: {', '.join(missing)}.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,204 @@
+"""What an experiment is: problems x strategies x seeds, written down in a YAML file.
+
+```yaml
+name: small
+title: Two strategies on two problems
+problems:
+  branin:                             # alone, or {}: as in the paper's figures
+  park1: {budget: 100, checkpoints: [30, 100], initial: {low: 5, high: 2}}
+strategies: [dnn-mfbo, sf-ei]         # ours, and peers from outside
+seeds: 0-4                            # or [0, 3, 7]
+minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from fidelium import problems
+from fidelium.errors import SettingError
+from fidelium.experiments import peers
+from fidelium.experiments.records import Cell
+from fidelium.problems import Problem
+from fidelium.study.runner import checked_budget
+
+_PAPER = {  # what the paper's figures show, about; plate and conductor end where ours are flat
+    "branin": (1500.0, (300.0, 500.0, 1000.0)),
+    "levy": (1500.0, (300.0, 500.0, 1000.0)),
+    "park1": (300.0, (30.0, 60.0, 100.0)),
+}
+_QUICK_SEEDS, _QUICK_SHARE = 2, 1 / 3
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds in a text like "0-4" or "0,3,7".
+
+    Raises:
+        SettingError: if the text is none.
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise SettingError(f"seeds must look like 0-4 or 0,3,7, got {text!r}")
+        seeds.extend(range(int(first), int(last or first) + 1))
+    if not seeds:
+        raise SettingError(f"seeds must look like 0-4 or 0,3,7, got {text!r}")
+    return seeds
+
+
+class Plan(BaseModel):
+    """How a problem is run; what is not said is as in the paper's figures.
+
+    Args:
+        budget: cost units a study spends.
+        checkpoints: costs at which strategies are compared, besides the budget.
+        initial: points of the random initial design, by fidelity.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    budget: float | None = Field(default=None, gt=0)
+    checkpoints: tuple[Annotated[float, Field(gt=0)], ...] | None = None
+    initial: dict[str, Annotated[int, Field(ge=0)]] | None = None
+
+
+class Spec(BaseModel):
+    """An experiment.
+
+    Args:
+        name: of the folder its results go to.
+        title: what its figures are called.
+        problems: name -> how it is run.
+        strategies: names, of ours and of peers.
+        seeds: of the initial designs and of the studies.
+        minutes: strategy -> minutes that one study takes, roughly, on average over the problems.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[\w.-]+$")]
+    title: str = ""
+    problems: Annotated[dict[str, Plan], Field(min_length=1), BeforeValidator(lambda given: _plans(given))]
+    strategies: Annotated[tuple[str, ...], Field(min_length=1)]
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(lambda given: _seeds(given))]
+    minutes: dict[str, float] = {}
+
+    def cells(self) -> list[Cell]:
+        """All studies, in the order of problem, seed, strategy: an interrupted experiment has whole comparisons.
+
+        Raises:
+            UnknownNameError: if there is no such problem or strategy.
+            SettingError: if a peer's library is missing.
+            BudgetError: if a budget buys nothing.
+            FidelityError: if an initial design names a fidelity the problem does not have.
+        """
+        for name in self.strategies:
+            peers.check(name)
+        chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
+        return [
+            Cell(strategy=strategy, seed=seed, **settings)
+            for settings in chosen
+            for seed in self.seeds
+            for strategy in dict.fromkeys(self.strategies)
+        ]
+
+    def quick(self) -> Spec:
+        """The same with two seeds and a third of each budget."""
+        plans = {
+            name: plan.model_copy(update={"budget": _QUICK_SHARE * _budget(name, plan)})
+            for name, plan in self.problems.items()
+        }
+        return self.model_copy(update={"seeds": self.seeds[:_QUICK_SEEDS], "problems": plans})
+
+
+def load_spec(path: Path) -> Spec:
+    """The experiment that a YAML file describes.
+
+    Raises:
+        SettingError: if the file cannot be read or says something else than an experiment.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise SettingError(f"cannot read the spec {path}: {error.strerror}") from None
+    return parse_spec(text, str(path))
+
+
+def shipped_spec(name: str) -> Spec:
+    """One of the experiments that come with fidelium: "paper" or "arena"."""
+    return parse_spec((resources.files("fidelium.experiments") / "specs" / f"{name}.yaml").read_text(), name)
+
+
+def parse_spec(text: str, source: str) -> Spec:
+    """The experiment that a YAML text describes.
+
+    Raises:
+        SettingError: if it is not one, with the place of the first mistake.
+    """
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, Mapping):
+        raise SettingError(f"{source} must say name, problems, strategies and seeds, got {content!r}")
+    return make_spec(dict(content), source)
+
+
+def make_spec(content: Mapping[str, Any], source: str) -> Spec:
+    """The experiment with these settings.
+
+    Raises:
+        SettingError: if one of them is wrong, with its name.
+    """
+    try:
+        return Spec.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        raise SettingError(f"{source}: {place}: {first['msg'].removeprefix('Value error, ')}{got}") from None
+
+
+def _plans(given: object) -> object:
+    """Problems as a mapping, also from a list of names."""
+    if isinstance(given, list):
+        return {name: {} for name in given}
+    return {name: plan or {} for name, plan in given.items()} if isinstance(given, dict) else given
+
+
+def _seeds(given: object) -> object:
+    return parse_seeds(str(given)) if isinstance(given, (str, int)) else given
+
+
+def _budget(name: str, plan: Plan) -> float:
+    ladder = problems.get(name).ladder
+    known = _PAPER[name][0] if name in _PAPER else 15 * ladder.target.cost
+    return checked_budget(ladder, plan.budget or known)
+
+
+def _checkpoints(name: str, plan: Plan, budget: float) -> tuple[float, ...]:
+    """The costs at which strategies are compared, the last one the budget."""
+    known = _PAPER[name][1] if name in _PAPER else tuple(budget * share for share in (0.2, 1 / 3, 2 / 3))
+    wanted = known if plan.checkpoints is None else plan.checkpoints
+    return (*sorted(cost for cost in set(wanted) if cost < budget), budget)
+
+
+def _cell_settings(problem: Problem, plan: Plan) -> dict[str, Any]:
+    budget = _budget(problem.name, plan)
+    sizes = problem.initial if plan.initial is None else plan.initial
+    for fidelity in sizes:
+        problem.ladder.index(fidelity)
+    return {
+        "problem": problem.name,
+        "budget": budget,
+        "checkpoints": _checkpoints(problem.name, plan, budget),
+        "initial": tuple((name, sizes.get(name, 0)) for name in problem.ladder.names),
+    }
