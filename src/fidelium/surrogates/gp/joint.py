@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -15,13 +14,13 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.history import Observations
-from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
-from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
+from fidelium.surrogates.gp.evidence import learn
+from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows
 from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 
 
@@ -122,20 +121,30 @@ class GaussianProcess:
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
             for chosen in [subset(len(seen), self.most_points, part)]
         ]
-        learning = _rows(fewer, units)
-
-        def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
-            return _log_density(self.family, dimension, fidelities, theta, prior.mean, prior.std, learning)
-
-        starts = prior.starts(self.starts, start_key)
-        found = maximise_rows(density, starts, prior.lower, prior.upper, steps=self.steps, tolerance=1e-3)
-        theta = jnp.asarray(found.x[found.best])
-        noise = jnp.exp(2 * theta[:fidelities])
-        rows = _rows(observations, units)
-        covariance = self.family.covariance(theta[fidelities:], dimension, fidelities)
+        model = _JointModel(self.family, dimension, fidelities)
+        theta = jnp.asarray(learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key))
         frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
-        process = ExactGP.of(covariance, jax.tree.map(jnp.asarray, frequencies), _noisy(rows, noise))
-        return JointPosterior(process, noise, jnp.asarray([astuple(unit) for unit in units]))
+        rows = model.noisy(_rows(observations, units), theta)
+        process = ExactGP.of(model.covariance(theta), jax.tree.map(jnp.asarray, frequencies), rows)
+        return JointPosterior(process, model.noise(theta), jnp.asarray([astuple(unit) for unit in units]))
+
+
+@dataclass(frozen=True)
+class _JointModel:
+    """theta = [log noise std (M), theta of the family]."""
+
+    family: CovarianceFamily
+    dimension: int
+    fidelities: int
+
+    def covariance(self, theta: Float[Array, " p"]) -> Covariance:
+        return self.family.covariance(theta[self.fidelities :], self.dimension, self.fidelities)
+
+    def noise(self, theta: Float[Array, " p"]) -> Float[Array, " m"]:
+        return jnp.exp(2 * theta[: self.fidelities])
+
+    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
+        return eqx.tree_at(lambda r: r.noise_var, rows, self.noise(theta)[rows.at[1]])
 
 
 def _units(observations: Sequence[Observations], shared: bool) -> list[Scale]:
@@ -163,27 +172,3 @@ def _rows(observations: Sequence[Observations], units: Sequence[Scale]) -> Rows:
     size = bucket(len(y))
     at = (jnp.asarray(pad_rows(x, size)), jnp.asarray(np.pad(which, (0, size - len(which)))))
     return Rows(at, jnp.asarray(pad_rows(y, size)), jnp.ones(size), jnp.asarray(pad_rows(np.ones(len(y)), size)))
-
-
-def _noisy(rows: Rows, noise: Float[Array, " m"]) -> Rows:
-    return eqx.tree_at(lambda r: r.noise_var, rows, noise[rows.at[1]])
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _log_density(
-    family: CovarianceFamily,
-    dimension: int,
-    fidelities: int,
-    theta: Float[Array, "r p"],
-    prior_mean: Float[Array, " p"],
-    prior_std: Float[Array, " p"],
-    rows: Rows,
-) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
-    """log p(y, theta) of every row of theta, and its gradient."""
-
-    def one(theta: Array) -> Array:
-        covariance = family.covariance(theta[fidelities:], dimension, fidelities)
-        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
-        return log_evidence(covariance, _noisy(rows, jnp.exp(2 * theta[:fidelities]))) + log_prior
-
-    return jax.vmap(jax.value_and_grad(one))(theta)

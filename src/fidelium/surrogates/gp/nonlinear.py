@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -25,7 +24,6 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.history import Observations
-from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.numerics.spectral import check_kernel, frequencies, normal_frequencies
@@ -33,7 +31,8 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
-from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, log_evidence
+from fidelium.surrogates.gp.evidence import learn
+from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows
 from fidelium.surrogates.gp.kernels import Kernel
 from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 
@@ -172,24 +171,14 @@ class NonlinearAutoregressive:
         z = unit.inward(seen.y) - slope * below
         prior = _prior(dimension, has_below, slope)
         chosen = subset(len(seen), self.most_points, subset_key)
-        theta = prior.mean
+        model, theta = _LayerModel(self.kernel, dimension), jnp.asarray(prior.mean)
         if len(seen):
-            theta = self._learn(prior, _rows(seen.unit_x[chosen], below[chosen], z[chosen]), start_key)
-        noise_var = jnp.exp(2 * jnp.asarray(theta[0]))
-        rows = _noisy(_rows(seen.unit_x, below, z), noise_var)
-        covariance = _covariance(self.kernel, jnp.asarray(theta), dimension)
-        process = ExactGP.of(covariance, self._frequencies(dimension, has_below, frequency_key), rows)
-        return GPLayer(process, jnp.asarray(slope), noise_var)
-
-    def _learn(self, prior: Prior, rows: Rows, key: Key) -> NDArray[np.float64]:
-        """Theta of highest posterior density."""
-
-        def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
-            return _log_density(self.kernel, theta, prior.mean, prior.std, rows)
-
-        starts = prior.starts(self.starts, key)
-        found = maximise_rows(density, starts, prior.lower, prior.upper, steps=self.steps, tolerance=1e-3)
-        return found.x[found.best]
+            fewer = _rows(seen.unit_x[chosen], below[chosen], z[chosen])
+            theta = jnp.asarray(learn(model, prior, fewer, self.starts, self.steps, start_key))
+        rows = model.noisy(_rows(seen.unit_x, below, z), theta)
+        waves = self._frequencies(dimension, has_below, frequency_key)
+        process = ExactGP.of(model.covariance(theta), waves, rows)
+        return GPLayer(process, jnp.asarray(slope), model.noise_var(theta))
 
     def _frequencies(self, dimension: int, has_below: bool, key: Key) -> tuple[Array, Array | None]:
         x_key, both_key = key.split(2)
@@ -219,10 +208,23 @@ def _prior(dimension: int, has_below: bool, slope: float) -> Prior:
     return Prior(mean, std, np.full(len(mean), LOWEST), np.full(len(mean), HIGHEST))
 
 
-def _covariance(kernel: str, theta: Float[Array, " p"], dimension: int) -> LayerCovariance:
-    own, rest = theta[1 : 2 + dimension], theta[2 + dimension :]
-    relation = Relation(rest[0], rest[1], Kernel(rest[2:])) if len(rest) else None
-    return LayerCovariance(own[0], Kernel(own[1:], kernel), relation)
+@dataclass(frozen=True)
+class _LayerModel:
+    """theta as in `_prior`."""
+
+    kernel: str
+    dimension: int
+
+    def covariance(self, theta: Float[Array, " p"]) -> LayerCovariance:
+        own, rest = theta[1 : 2 + self.dimension], theta[2 + self.dimension :]
+        relation = Relation(rest[0], rest[1], Kernel(rest[2:])) if len(rest) else None
+        return LayerCovariance(own[0], Kernel(own[1:], self.kernel), relation)
+
+    def noise_var(self, theta: Float[Array, " p"]) -> Scalar:
+        return jnp.exp(2 * theta[0])
+
+    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
+        return eqx.tree_at(lambda r: r.noise_var, rows, jnp.full(len(rows.y), self.noise_var(theta)))
 
 
 def _rows(x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.float64]) -> Rows:
@@ -230,10 +232,6 @@ def _rows(x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.floa
     size = bucket(len(z))
     at_x, at_below, y, mask = (jnp.asarray(pad_rows(part, size)) for part in (x, below, z, np.ones(len(z))))
     return Rows((at_x, at_below), y, jnp.ones(size), mask)
-
-
-def _noisy(rows: Rows, noise_var: Scalar) -> Rows:
-    return eqx.tree_at(lambda r: r.noise_var, rows, jnp.full(len(rows.y), noise_var))
 
 
 def _means_below(layers: Sequence[GPLayer], x: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
@@ -247,21 +245,3 @@ def _means_below(layers: Sequence[GPLayer], x: NDArray[np.float64], nodes: int) 
 @jax.jit
 def _last_means(chain: ChainPosterior[GPLayer], x: Float[Array, "n d"]) -> Float[Array, " n"]:
     return jax.vmap(lambda x: chain.marginals(x)[0][-1])(x)
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_density(
-    kernel: str,
-    theta: Float[Array, "r p"],
-    prior_mean: Float[Array, " p"],
-    prior_std: Float[Array, " p"],
-    rows: Rows,
-) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
-    """log p(y, theta) of every row of theta, and its gradient."""
-
-    def one(theta: Array) -> Array:
-        covariance = _covariance(kernel, theta, rows.at[0].shape[1])
-        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
-        return log_evidence(covariance, _noisy(rows, jnp.exp(2 * theta[0]))) + log_prior
-
-    return jax.vmap(jax.value_and_grad(one))(theta)
