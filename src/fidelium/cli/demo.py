@@ -1,4 +1,4 @@
-"""`fidelium demo`: a built-in problem optimised while you watch, with a picture at the end."""
+"""`fidelium demo`: a built-in problem optimised while you watch, with pictures at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fidelium.errors import SettingError
+from fidelium.cli.files import make_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +21,10 @@ _TARGET_QUERIES = 6
 
 
 def demo(
-    problem: Annotated[str, typer.Option(help="Built-in problem: branin, levy or park1.")] = "levy",
+    name: Annotated[
+        str | None, typer.Argument(metavar="PROBLEM", help="Built-in problem, as `fidelium problems` lists them.")
+    ] = None,
+    problem: Annotated[str, typer.Option(help="The same, as an option.")] = "levy",
     strategy: Annotated[str, typer.Option(help="How to choose what to evaluate.")] = "dnn-mfbo",
     seed: Annotated[int, typer.Option(help="Where all randomness comes from.", min=0)] = 0,
     budget: Annotated[float | None, typer.Option(help="Cost units to spend.", show_default="by the problem")] = None,
@@ -33,12 +36,12 @@ def demo(
     from fidelium import create_study, problems
     from fidelium.study.runner import checked_budget
 
-    chosen = problems.get(problem)
+    chosen = problems.get(problem if name is None else name)
     study = create_study(
-        chosen.space, chosen.ladder, direction=chosen.direction, strategy=strategy, seed=seed, name=problem
+        chosen.space, chosen.ladder, direction=chosen.direction, strategy=strategy, seed=seed, name=chosen.name
     )
     total = checked_budget(study.ladder, _default_budget(study) if budget is None else budget)
-    _make_folder(out)
+    make_folder(out)
     console = Console()
     console.print(_introduction(study, total), highlight=False)
     start = time.perf_counter()
@@ -48,20 +51,13 @@ def demo(
     design = study.recommend()
     console.print(f"the model expects {design.mean:.5g} ± {design.std:.2g} at the recommended design", highlight=False)
     console.print(f"{len(study.trials)} queries in {time.perf_counter() - start:.0f} s", highlight=False)
-    _draw(study, chosen, out)
-    console.print(f"picture: {out / 'overview.html'} and {out / 'overview.png'}", highlight=False, soft_wrap=True)
+    for picture in _draw(study, chosen, out):
+        console.print(f"picture: {picture}.html and {picture}.png", highlight=False, soft_wrap=True)
 
 
 def _default_budget(study: Study) -> float:
     initial = sum(study.initial[rung.name] * rung.cost for rung in study.ladder)
     return float(round(initial + _TARGET_QUERIES * study.ladder.target.cost, -1))
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"cannot make the folder {str(out)!r}: {error.strerror}") from None
 
 
 def _introduction(study: Study, budget: float) -> str:
@@ -85,7 +81,8 @@ def _findings(study: Study, problem: Problem) -> Table:
         table.add_column(header, justify="right")
     design = study.recommend().params
     optimum = min(problem.optimisers, key=lambda params: _distance(problem, params, design))
-    found = {"recommended": design, "nearest optimum" if len(problem.optimisers) > 1 else "optimum": optimum}
+    kind = "best known" if problem.simulated else "optimum"
+    found = {"recommended": design, f"nearest {kind}" if len(problem.optimisers) > 1 else kind: optimum}
     if study.best is not None:
         found = {"best observed": study.best.params, **found}
     for name, params in found.items():
@@ -120,7 +117,15 @@ def _costs(study: Study) -> Table:
     return table
 
 
-def _draw(study: Study, problem: Problem, out: Path) -> None:
+def _draw(study: Study, problem: Problem, out: Path) -> list[Path]:
+    """Write the pictures: the study, and the best design if a simulation is behind it; their paths without suffix."""
     from fidelium import plots
 
-    plots.write(plots.overview(study, problem=problem), out / "overview.html", out / "overview.png")
+    known = None if problem.simulated else problem  # the truth of a simulation takes too long to draw
+    figures = {"overview": plots.overview(study, optimum=problem.optimum, problem=known)}
+    if problem.simulated:
+        best = study.recommend().params if study.best is None else study.best.params
+        figures[problem.name] = plots.picture(problem, best)
+    for name, figure in figures.items():
+        plots.write(figure, out / f"{name}.html", out / f"{name}.png")
+    return [out / name for name in figures]

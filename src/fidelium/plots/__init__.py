@@ -1,4 +1,4 @@
-"""Pictures of a study: functions from a study to a Plotly figure, and files of them.
+"""Pictures of a study or a problem: functions from it to a Plotly figure, and files of them.
 
 A file needs neither a network nor a browser to be made: HTML with Plotly's script inside, PNG drawn by matplotlib.
 """
@@ -11,9 +11,10 @@ import plotly.graph_objects as go
 
 from fidelium.plots.convergence import convergence
 from fidelium.plots.overview import overview
+from fidelium.plots.picture import picture
 from fidelium.plots.slices import slices
 
-__all__ = ["convergence", "overview", "slices", "write"]
+__all__ = ["convergence", "overview", "picture", "slices", "write"]
 
 
 def write(figure: go.Figure, path_html: str | Path | None = None, path_png: str | Path | None = None) -> None:

@@ -1,7 +1,8 @@
 """PNG files of our Plotly figures, drawn by matplotlib.
 
 Plotly's own export needs a browser; matplotlib needs nothing. This draws the part of Plotly that our pictures use:
-scatter traces (lines, markers, bands), axes placed by their domains, one legend above them, a title.
+scatter traces (lines, markers, bands, filled polygons), filled contours, axes placed by their domains, one legend above
+them, a title.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path as Outline
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 _MARKERS = {
@@ -56,10 +59,23 @@ def _add_axes(canvas: Figure, layout: dict[str, Any], number: str) -> Axes:
     axes = canvas.add_axes((left, bottom, right - left, top - bottom))
     _dress(axes, "x", x_axis, layout["font"])
     _dress(axes, "y", y_axis, layout["font"])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(x_axis["linecolor"])
+    _frame(axes, x_axis, y_axis)
     axes.set_axisbelow(True)
     return axes
+
+
+def _frame(axes: Axes, x_axis: dict[str, Any], y_axis: dict[str, Any]) -> None:
+    """A line along each axis that is to be seen, and no other."""
+    side = y_axis.get("side", "left")
+    if side == "right":
+        axes.yaxis.tick_right()
+        axes.yaxis.set_label_position("right")
+    seen = {"bottom": x_axis.get("visible", True), side: y_axis.get("visible", True)}
+    for name, spine in axes.spines.items():
+        spine.set_visible(seen.get(name, False))
+        spine.set_color(x_axis["linecolor"])
+    axes.xaxis.set_visible(seen["bottom"])
+    axes.yaxis.set_visible(seen[side])
 
 
 def _on_canvas(layout: dict[str, Any], x: float, y: float) -> tuple[float, float]:
@@ -84,7 +100,8 @@ def _dress(axes: Axes, letter: str, settings: dict[str, Any], font: dict[str, An
     else:
         axis.set_major_locator(MaxNLocator(settings.get("nticks", 9), steps=[1, 2, 2.5, 5, 10]))
     if "range" in settings:
-        axes.set(**{f"{letter}lim": settings["range"]})
+        ends = np.array(settings["range"], dtype=float)
+        axes.set(**{f"{letter}lim": 10**ends if settings.get("type") == "log" else ends})
     axis.set_tick_params(labelsize=0.9 * font["size"] * _POINTS, labelcolor=font["color"], color=settings["linecolor"])
     if not settings.get("showticklabels", True):
         axis.set_tick_params(labelleft=False, labelbottom=False)
@@ -94,11 +111,15 @@ def _dress(axes: Axes, letter: str, settings: dict[str, Any], font: dict[str, An
 
 
 def _draw(axes: Axes, trace: Any, upper: Any) -> Artist:
+    if trace.type == "contour":
+        return _draw_contours(axes, trace)
     empty = len(trace.x) == 1 and trace.x[0] is None  # there for the legend only
     x, y = ([], []) if empty else (trace.x, trace.y)
     if trace.fill == "tonexty":
         step: Any = "post" if trace.line.shape == "hv" else None
         return axes.fill_between(x, upper.y, y, color=_rgba(trace.fillcolor), linewidth=0, step=step)
+    if trace.fill == "toself":
+        return _draw_polygons(axes, trace)
     if trace.mode == "markers":
         return _draw_markers(axes, x, y, trace.marker)
     (line,) = axes.plot(
@@ -110,6 +131,23 @@ def _draw(axes: Axes, trace: Any, upper: Any) -> Artist:
         drawstyle="steps-post" if trace.line.shape == "hv" else "default",
     )
     return line
+
+
+def _draw_polygons(axes: Axes, trace: Any) -> Artist:
+    """All polygons of a trace, a None after each; as one shape, so that one inside another may be its hole."""
+    points = np.array([trace.x, trace.y], dtype=float).T
+    gap = np.isnan(points[:, 0])
+    first = np.roll(gap, 1)  # the last point is a gap
+    shape = Outline(points[~gap], np.where(first, Outline.MOVETO, Outline.LINETO)[~gap])
+    colours = {"facecolor": _rgba(trace.fillcolor), "edgecolor": _rgba(trace.line.color)}
+    return axes.add_patch(PathPatch(shape, linewidth=trace.line.width * _POINTS, **colours))
+
+
+def _draw_contours(axes: Axes, trace: Any) -> Artist:
+    """Filled bands of values on a grid; the levels are 0, 1, ... and each band has its colour."""
+    colours = [colour for _, colour in trace.colorscale]
+    axes.contourf(trace.x, trace.y, trace.z, np.arange(len(colours) + 1), colors=colours)
+    return axes.patch
 
 
 def _draw_markers(axes: Axes, x: Any, y: Any, marker: Any) -> Artist:

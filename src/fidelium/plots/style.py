@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,18 @@ def new_figure(title: str, width: int, height: int) -> go.Figure:
             },
         }
     )
+
+
+def new_drawing(title: str, width: int, height: int) -> go.Figure:
+    """An empty figure with a title and no legend."""
+    figure = new_figure(title, width, height)
+    return figure.update_layout(margin={"l": 75, "r": 60, "t": 85, "b": 55})
+
+
+def design_text(params: Mapping[str, object]) -> str:
+    """The values of a design, in a line."""
+    texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in params.values())
+    return ", ".join(f"{name} {text}" for name, text in zip(params, texts, strict=True))
 
 
 def add_heading(figure: go.Figure, text: str, x: float) -> None:

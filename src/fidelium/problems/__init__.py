@@ -14,8 +14,11 @@ __all__ = ["Problem", "get", "inference_regret", "names", "recommendation_regret
 # name -> module; the module has a function of the problem's name that makes it
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
+    "conductor": "fidelium.problems.fem.conductor",
     "levy": "fidelium.problems.synthetic",
     "park1": "fidelium.problems.synthetic",
+    "plate": "fidelium.problems.fem.plate",
+    "sandwich": "fidelium.problems.fem.sandwich",
 }
 
 
@@ -29,6 +32,7 @@ def get(name: str) -> Problem:
 
     Raises:
         UnknownNameError: if there is none of that name.
+        SettingError: if it is solved by finite elements and the extra `fem` is not installed.
     """
     if name not in _HOMES:
         raise UnknownNameError(f"unknown problem {name!r}; the known ones are {', '.join(map(repr, names()))}")

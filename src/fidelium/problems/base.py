@@ -29,6 +29,7 @@ class Problem:
         optimisers: all designs that reach it.
         initial: name of fidelity -> number of initial points.
         reference: where the problem was published.
+        simulated: whether a value comes from a simulation: it takes a while, and the optimum is the best one known.
 
     Raises:
         SettingError: if there is not one function per fidelity, the optimum is not finite or has no optimiser, or an
@@ -46,6 +47,7 @@ class Problem:
     optimisers: tuple[Params, ...]
     initial: Mapping[str, int]
     reference: str
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if len(self.functions) != len(self.ladder):

@@ -1,0 +1,14 @@
+"""Engineering problems solved by finite elements: a vibrating plate, a thermal conductor, a sandwich panel.
+
+Each is an ordinary problem, and a program of its own: `python -m fidelium.problems.fem.plate query.json result.json`.
+They need scikit-fem, the extra `fem`; nothing of it is imported before one of these problems is asked for.
+"""
+
+from importlib.util import find_spec
+
+from fidelium.errors import SettingError
+
+if find_spec("skfem") is None:
+    raise SettingError(
+        "the finite-element problems need scikit-fem, which is not installed: pip install 'fidelium[fem]'"
+    )

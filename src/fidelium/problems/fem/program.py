@@ -1,0 +1,76 @@
+"""A problem as an external program: a query file in, a result file out, as simulators on a cluster work.
+
+    query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}
+    result.json  {"value": 44.93, "cost": 1.0}  or  {"failed": "what was wrong"}
+
+The exit code is 0 with a value, 1 with a failure, whose sentence is printed to stderr too, and 2 if the files are not
+named. The result appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fidelium.errors import FideliumError, SettingError
+from fidelium.problems.base import Problem
+
+
+def run(problem: Problem, arguments: Sequence[str]) -> int:
+    """Answer the query in the first file with a result in the second; the exit code."""
+    if len(arguments) != 2:
+        return _complain(f"usage: python -m fidelium.problems.fem.{problem.name} query.json result.json", code=2)
+    query, result = map(Path, arguments)
+    try:
+        answer = _evaluate(problem, query)
+    except FideliumError as error:
+        answer = {"failed": str(error)}
+    try:
+        _write(result, answer)
+    except OSError as error:
+        return _complain(f"cannot write the result to {str(result)!r}: {error.strerror}", code=1)
+    return _complain(str(answer["failed"]), code=1) if "failed" in answer else 0
+
+
+def _evaluate(problem: Problem, path: Path) -> dict[str, Any]:
+    query = _read(path)
+    fidelity = problem.ladder[problem.ladder.index(query["fidelity"])]
+    return {"value": problem.evaluate(query["params"], fidelity.name), "cost": fidelity.cost}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The query in a file.
+
+    Raises:
+        SettingError: if it cannot be read or is no query.
+    """
+    try:
+        query = json.loads(path.read_text())
+    except OSError as error:
+        raise SettingError(f"cannot read the query {str(path)!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingError(f"the query {str(path)!r} is not JSON: {error}") from None
+    if not isinstance(query, dict) or set(query) != {"params", "fidelity"} or not isinstance(query["params"], dict):
+        raise SettingError(
+            f'a query looks like {{"params": {{"name": value, ...}}, "fidelity": "name"}}, got {json.dumps(query)}'
+        )
+    return query
+
+
+def _write(path: Path, answer: dict[str, Any]) -> None:
+    """Write beside the file and rename, so that nobody reads half a result."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(json.dumps(answer) + "\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(sentence, file=sys.stderr)  # noqa: T201 - this is a program
+    return code
