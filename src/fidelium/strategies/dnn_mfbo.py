@@ -6,10 +6,15 @@ is listed in docs/deviations.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fidelium.acquisition.base import Designs
 from fidelium.acquisition.entropy import gaussian_gain, paper_gain
 from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.errors import UnknownNameError
+from fidelium.strategies.searched import SearchedStrategy
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 
 
@@ -18,10 +23,37 @@ def dnn_mfbo() -> SurrogateStrategy:
     return SurrogateStrategy(ClosedFormStack(), EntropySearch(gaussian_gain), reserve_last=True, members=4)
 
 
-def dnn_mfbo_paper() -> SurrogateStrategy:
-    """The paper to the letter: variational learning, gain about the noise-free value, random starts."""
+def dnn_mfbo_paper(
+    architecture: StackArchitecture | str | None = None, initial: Mapping[str, int] | None = None
+) -> SurrogateStrategy | SearchedStrategy:
+    """The paper to the letter: variational learning, gain about the noise-free value, random starts.
+
+    Args:
+        architecture: the networks; "search" has SMAC3 find them on the study's initial data, as in the paper (extra
+            `tune`), "quick" takes the best of a few; None is the architecture of the authors' program.
+        initial: for a search, how many points the initial data have: what `create_study` got as `initial`.
+
+    Raises:
+        UnknownNameError: if the architecture is another word.
+        SettingError: if SMAC3 is wanted and not installed.
+    """
+    if not isinstance(architecture, str):
+        return _paper(architecture)
+    if architecture == "search":
+        from fidelium.surrogates.stacked_dnn.smac_search import SmacSearch
+
+        return SearchedStrategy(SmacSearch(), _paper, initial)
+    if architecture == "quick":
+        from fidelium.surrogates.stacked_dnn.quick_choice import QuickChoice
+
+        return SearchedStrategy(QuickChoice(), _paper, initial)
+    raise UnknownNameError(f"architecture must be 'search', 'quick' or a StackArchitecture, got {architecture!r}")
+
+
+def _paper(architecture: StackArchitecture | None) -> SurrogateStrategy:
     from fidelium.surrogates.stacked_dnn.variational import VariationalStack  # and with it optax, which only this needs
 
     designs = Designs(pool=10, local=0, starts=10)
     acquisition = EntropySearch(paper_gain, draws=10, draw_starts=10, designs=designs, raise_to_incumbent=False)
-    return SurrogateStrategy(VariationalStack(), acquisition, steady=False)
+    surrogate = VariationalStack() if architecture is None else VariationalStack.of(architecture)
+    return SurrogateStrategy(surrogate, acquisition, steady=False)

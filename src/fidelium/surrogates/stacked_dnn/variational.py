@@ -24,9 +24,10 @@ from fidelium.errors import SettingError
 from fidelium.history import Observations
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
-from fidelium.numerics.scaling import standardising
+from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.learning import require_data
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
 from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
 
@@ -39,7 +40,7 @@ class VariationalStack:
     """The stack of dense networks learned by Adam on the bound.
 
     Args:
-        architecture: the network of every fidelity.
+        architecture: the network of every fidelity, or a tuple with one for each, low to high.
         epochs: steps of Adam.
         learning_rate: Adam's.
         nodes: Gauss-Hermite nodes per layer.
@@ -48,7 +49,7 @@ class VariationalStack:
         SettingError: if there is no epoch or the learning rate is not positive.
     """
 
-    architecture: Architecture = Architecture()
+    architecture: Architecture | tuple[Architecture, ...] = Architecture()
     epochs: int = 5000
     learning_rate: float = 1e-3
     nodes: int = 5
@@ -59,24 +60,44 @@ class VariationalStack:
         if not self.learning_rate > 0:
             raise SettingError(f"learning_rate must be above 0, got {self.learning_rate!r}")
 
+    @staticmethod
+    def of(architecture: StackArchitecture) -> VariationalStack:
+        """The stack of these networks, learned at their rate."""
+        return VariationalStack(architecture.networks, learning_rate=architecture.learning_rate)
+
     def fit(self, observations: Sequence[Observations], key: Key) -> StackPosterior:
         """The posterior given the observations of each fidelity.
 
         Raises:
             NoDataError: if there is no observation at any fidelity.
+            SettingError: if there are networks for another number of fidelities.
         """
         require_data(observations)
-        everything = standardising(np.concatenate([seen.y for seen in observations]))
-        units = [standardising(seen.y) if len(seen) else everything for seen in observations]
+        networks = self._networks(len(observations))
+        units = units_of(observations)
         data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
         start_key, train_key = jr.split(jax_key(key))
         keys = jr.split(start_key, len(data))
         dimension = observations[0].unit_x.shape[1]
         start = tuple(
-            VariationalLayer.at_prior(self.architecture.draw(dimension + (m > 0), k)) for m, k in enumerate(keys)
+            VariationalLayer.at_prior(network.draw(dimension + (m > 0), k))
+            for m, (network, k) in enumerate(zip(networks, keys, strict=True))
         )
         learned = _train(start, data, train_key, self.epochs, self.learning_rate)
         return StackPosterior.of([layer.posterior() for layer in learned], units, self.nodes)
+
+    def _networks(self, fidelities: int) -> tuple[Architecture, ...]:
+        if isinstance(self.architecture, Architecture):
+            return (self.architecture,) * fidelities
+        if len(self.architecture) != fidelities:
+            raise SettingError(f"expected a network for each of {fidelities} fidelities, got {self.architecture!r}")
+        return self.architecture
+
+
+def units_of(observations: Sequence[Observations]) -> list[Scale]:
+    """The units of each fidelity, in which its values have mean 0 and spread 1; those of all values if it has none."""
+    everything = standardising(np.concatenate([seen.y for seen in observations]))
+    return [standardising(seen.y) if len(seen) else everything for seen in observations]
 
 
 class VariationalLayer(eqx.Module):
@@ -117,7 +138,7 @@ class VariationalLayer(eqx.Module):
 
 
 def bound(
-    layers: Sequence[VariationalLayer], data: Sequence[PaddedData], noise: Sequence[Float[Array, " f"]]
+    layers: Sequence[VariationalLayer], data: Sequence[PaddedData], noise: Sequence[Float[Array, " _"]]
 ) -> Float[Array, ""]:
     """The evidence lower bound for one standard normal sample per layer, eq. (elbo).
 
@@ -137,6 +158,24 @@ def bound(
     return total
 
 
+Carry = tuple[tuple[VariationalLayer, ...], optax.OptState]
+"""What a step of learning starts from: the layers, and the optimiser's memory of the steps before."""
+
+
+def climb(optimiser: optax.GradientTransformation, carry: Carry, data: Sequence[PaddedData], keys: jax.Array) -> Carry:
+    """Steps of the optimiser on the bound, one for each key."""
+
+    def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
+        layers, state = carry
+        keys = jr.split(key, len(layers))
+        noise = [jr.normal(k, layer.weight_mean.shape, jnp.float32) for k, layer in zip(keys, layers, strict=True)]
+        gradient = jax.grad(lambda layers: -bound(layers, data, noise))(layers)
+        updates, state = optimiser.update(gradient, state)
+        return (optax.apply_updates(layers, updates), state), None
+
+    return jax.lax.scan(step, carry, keys)[0]
+
+
 @partial(jax.jit, static_argnums=(3, 4))
 def _train(
     layers: tuple[VariationalLayer, ...],
@@ -149,14 +188,4 @@ def _train(
     layers, data = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (layers, data))
     optimiser = optax.adam(learning_rate)
     start: Any = layers  # a pytree, which optax's types do not know
-
-    def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
-        layers, state = carry
-        keys = jr.split(key, len(layers))
-        noise = [jr.normal(k, layer.weight_mean.shape, jnp.float32) for k, layer in zip(keys, layers, strict=True)]
-        gradient = jax.grad(lambda layers: -bound(layers, data, noise))(layers)
-        updates, state = optimiser.update(gradient, state)
-        return (optax.apply_updates(layers, updates), state), None
-
-    learned, _ = jax.lax.scan(step, (start, optimiser.init(start)), jr.split(key, epochs))
-    return learned[0]
+    return climb(optimiser, (layers, optimiser.init(start)), data, jr.split(key, epochs))[0]

@@ -1,0 +1,97 @@
+"""`fidelium tune`: search the architecture of the paper's networks on a problem's initial observations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fidelium.experiments.tuning import Tuned
+    from fidelium.surrogates.stacked_dnn.architecture import Scored, Watch
+
+
+def tune(
+    problem: Annotated[str, typer.Option(help="Built-in problem whose initial observations are used.")],
+    seed: Annotated[int, typer.Option(help="Of the observations and of the search.", min=0)] = 0,
+    method: Annotated[str, typer.Option(help="quick (best of a few), smac (the paper's) or both.")] = "quick",
+    evaluations: Annotated[
+        int | None, typer.Option(help="Architectures that SMAC3 scores at most.", min=1, show_default="50")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="When SMAC3 stops.", show_default="never")] = None,
+    splits: Annotated[int, typer.Option(help="Random half/half splits of the observations.", min=1)] = 3,
+    epochs: Annotated[int, typer.Option(help="Steps of Adam in every training.", min=1)] = 5000,
+    json: Annotated[Path | None, typer.Option(help="File to write everything that was scored to, as JSON.")] = None,
+) -> None:
+    """Search depth, width and learning rate for the networks of dnn-mfbo-paper."""
+    from json import dumps
+
+    from fidelium import problems
+    from fidelium.experiments import tuning
+    from fidelium.surrogates.stacked_dnn.crossvalidation import CrossValidation
+
+    study = tuning.study_of(problems.get(problem), seed)
+    results: list[Tuned] = []
+    for each in tuning.METHODS if method == "both" else [method]:
+        with _bar(each) as watch:
+            found = tuning.tune(
+                study,
+                each,
+                seed=seed,
+                evaluations=evaluations,
+                seconds=seconds,
+                validation=CrossValidation(splits, epochs),
+                watch=watch,
+            )
+        results.append(found)
+    _print_results(problem, seed, results)
+    if json is not None:
+        json.write_text(dumps(tuning.report(results), indent=2) + "\n")
+        typer.echo(f"results written to {json}")
+
+
+@contextmanager
+def _bar(method: str) -> Iterator[Watch]:
+    """A live bar on stderr while a search runs."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=2) as bar:
+        task = bar.add_task(method, total=1.0)
+
+        def watch(share: float, score: float) -> None:
+            known = f", best score {score:.3f}" if score > -math.inf else ""
+            bar.update(task, completed=share, description=f"{method}{known}")
+
+        yield watch
+
+
+def _print_results(problem: str, seed: int, results: Sequence[Tuned]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{problem}, seed {seed}: mean log density of held-out halves, higher is better"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for column in ("method", "architecture"):
+        table.add_column(column)
+    for column in ("score", "scored", "seconds"):
+        table.add_column(column, justify="right")
+    default = results[0].default
+    table.add_row("default", _in_words(default), f"{default.score:.3f}", "", "")
+    for each in results:
+        counts = f"{len(each.scored)}", f"{each.seconds:.0f}"
+        table.add_row(each.method, _in_words(each.best), f"{each.best.score:.3f}", *counts)
+    Console().print(table)
+    typer.echo(max(results, key=lambda each: each.best.score).snippet(), nl=False)
+
+
+def _in_words(scored: Scored) -> str:
+    architecture = scored.architecture
+    shapes = (f"{depth}x{width}" for depth, width in zip(architecture.depths, architecture.widths, strict=True))
+    return f"{' / '.join(shapes)}, rate {architecture.learning_rate:.2g}"

@@ -1,0 +1,95 @@
+"""A strategy whose networks are chosen by a search on the study's initial data, once for all.
+
+`propose` stays pure: the search is a function of those observations alone (its key is fixed), and what it found is
+remembered, so that a resumed study finds the same without searching again.
+
+The initial data are the first trials of a study, which are low to high in fidelity: up to the one with which every
+fidelity has had as many as `initial` says, and the given ones that directly follow. While one of them is missing or
+running the default architecture serves. A trial that failed counts, and is not learned from.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fidelium.history import History, Observations, Query, TrialState
+from fidelium.randomness import Key
+from fidelium.strategies.initial_design import default_sizes, validated_sizes
+from fidelium.strategies.model import PosteriorModel
+from fidelium.strategies.remembered import remembered
+from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.surrogates.stacked_dnn.architecture import (
+    ArchitectureSearch,
+    StackArchitecture,
+    best,
+    comparable_fidelities,
+)
+from fidelium.timing import stage
+
+_log = logging.getLogger("fidelium.tune")
+
+_KEY = Key((0,))
+"""Of every search: the observations, which come from the study's seed, are what makes one differ from another."""
+
+
+@dataclass(frozen=True)
+class SearchedStrategy:
+    """The strategy of the architecture that a search finds best for the initial data.
+
+    Args:
+        search: how the architecture is found.
+        strategy_of: the strategy with that architecture.
+        initial: points of the initial design by fidelity's name, as they were given to `create_study`: the same
+            default if None, only what was given before the first query if empty.
+    """
+
+    search: ArchitectureSearch
+    strategy_of: Callable[[StackArchitecture], SurrogateStrategy]
+    initial: Mapping[str, int] | None = None
+
+    def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
+        """The query of that strategy."""
+        return self.strategy_of(self.architecture(history)).propose(history, pending, key)
+
+    def model(self, history: History, key: Key) -> PosteriorModel:
+        """The model of that strategy."""
+        return self.strategy_of(self.architecture(history)).model(history, key)
+
+    def architecture(self, history: History) -> StackArchitecture:
+        """The architecture found for the history's initial data; the default one while they are not complete."""
+        default = StackArchitecture.default(len(history.ladder))
+        observations = initial_data(history, self.initial)
+        if observations is None or not comparable_fidelities(observations):
+            return default
+        with stage("architecture"):
+            return remembered((self.search, _KEY), observations, lambda: self._found(observations))
+
+    def _found(self, observations: Sequence[Observations]) -> StackArchitecture:
+        counts = "/".join(str(len(seen)) for seen in observations)
+        _log.info("searching an architecture for %s observations with %r", counts, self.search)
+        winner = best(self.search.run(observations, _KEY, _report))
+        _log.info("found %r, score %.3f", winner.architecture, winner.score)
+        return winner.architecture
+
+
+def _report(share: float, score: float) -> None:
+    _log.debug("%.0f %% searched, best score %.3f", 100 * share, score)
+
+
+def initial_data(history: History, initial: Mapping[str, int] | None) -> tuple[Observations, ...] | None:
+    """The observations of the initial data, None while a trial of them is missing or running."""
+    space, ladder = history.space, history.ladder
+    missing = +Counter(default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder))
+    end = 0
+    for trial in history.trials:
+        if not missing and not trial.given:
+            break
+        missing = missing - Counter([trial.fidelity.name])
+        end += 1
+    first = history.trials[:end]
+    if missing or any(trial.state is TrialState.RUNNING for trial in first):
+        return None
+    return replace(history, trials=first).observations

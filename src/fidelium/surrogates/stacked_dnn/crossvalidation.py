@@ -1,0 +1,203 @@
+"""How good an architecture is for given data: repeated random halves, the paper's training on one, a test on the other.
+
+The score is the mean log density of the other half,
+
+    score = mean over splits and fidelities of mean_n log N(y_n | alpha_m(x_n), eta_m(x_n) + sigma_m^2),
+
+in units in which all observations of a fidelity have spread 1. A density and not an error: what an acquisition reads
+are variances as much as means, and an error does not see a model that is sure of something wrong. Fidelities count
+alike, but those with fewer than `FEWEST` observations: all of these are learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from fidelium.errors import SettingError
+from fidelium.history import Observations
+from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key, one_blas_thread
+from fidelium.numerics.padding import PaddedData, pad_rows
+from fidelium.numerics.scaling import Scale
+from fidelium.randomness import Key
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture, require_comparable
+from fidelium.surrogates.stacked_dnn.padded import Layers, common_shape, draw_layers, held_adam, learned_parts
+from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+from fidelium.surrogates.stacked_dnn.variational import Carry, climb, units_of
+
+LOWEST = -20.0
+"""Log density of a test point at least, also where the training diverged: one point must not decide all."""
+
+_PIECE = 250
+"""Epochs in one call of the compiled training, which neither the clock nor the keyboard can interrupt."""
+
+_NODES = 5
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The score of architectures on given data: a pure function of observations, architecture and key.
+
+    Args:
+        splits: random splits into halves, the same for all architectures.
+        epochs: steps of Adam.
+
+    Raises:
+        SettingError: if one of them is not at least 1.
+    """
+
+    splits: int = 3
+    epochs: int = 5000
+
+    def __post_init__(self) -> None:
+        if self.splits < 1 or self.epochs < 1:
+            raise SettingError(f"splits and epochs must be at least 1, got {self.splits!r} and {self.epochs!r}")
+
+    @one_blas_thread()
+    def scores(
+        self,
+        observations: Sequence[Observations],
+        architectures: Sequence[StackArchitecture],
+        key: Key,
+        tick: Callable[[float], None] = lambda share: None,
+    ) -> NDArray[np.float64]:
+        """The score of each architecture, higher is better; all are trained together, padded to one shape.
+
+        Args:
+            observations: of each fidelity, low to high.
+            architectures: what to score.
+            key: of the splits, the initial weights and the sampling in the training.
+            tick: called now and then with the share that is done; what it raises ends the training.
+
+        Raises:
+            NoDataError: if no fidelity has `FEWEST` observations.
+            SettingError: if an architecture is for another number of fidelities.
+        """
+        if any(len(each.depths) != len(observations) for each in architectures):
+            raise SettingError(f"expected architectures of {len(observations)} fidelities, got {architectures!r}")
+        split_key, start_key, train_key = key.split(3)
+        splits = half_splits(observations, self.splits, split_key)
+        rows = [(architecture, s) for architecture in architectures for s in range(self.splits)]
+        starts = self._starts(rows, observations[0].unit_x.shape[1], start_key)
+        data = _stacked([_as_data(splits[s].train) for _, s in rows])
+        keys = jnp.stack([jr.split(jax_key(train_key.fold(s)), self.epochs) for _, s in rows])
+        learned = self._train(*starts, data, keys, tick)
+        x = np.stack([np.concatenate([half.unit_x for half in splits[s].test]) for _, s in rows])
+        predicted = (np.asarray(part) for part in _predict_rows(learned, x))
+        units = units_of(observations)
+        each = [_log_density(splits[s], units, *parts) for (_, s), *parts in zip(rows, *predicted, strict=True)]
+        return np.mean(np.reshape(each, (len(architectures), self.splits)), axis=1)
+
+    def _starts(
+        self, rows: Sequence[tuple[StackArchitecture, int]], dimension: int, key: Key
+    ) -> tuple[Layers, Layers, Float[Array, " r"]]:
+        """The layers of every row before learning, what of them is learned, and how fast."""
+        shape = common_shape([architecture for architecture, _ in rows])
+        layers = [draw_layers(architecture, shape, dimension, key.fold(s)) for architecture, s in rows]
+        learned = [learned_parts(each, architecture) for each, (architecture, _) in zip(layers, rows, strict=True)]
+        rates = jnp.asarray([architecture.learning_rate for architecture, _ in rows], jnp.float32)
+        return _stacked(layers), _stacked(learned), rates
+
+    def _train(
+        self, layers: Layers, learned: Layers, rates: Array, data: Any, keys: Array, tick: Callable[[float], None]
+    ) -> Layers:
+        carry = _begin(layers, learned)
+        for first in range(0, self.epochs, _PIECE):
+            carry = jax.block_until_ready(_climb_rows(carry, data, keys[:, first : first + _PIECE], rates, learned))
+            tick(min(first + _PIECE, self.epochs) / self.epochs)
+        return carry[0]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The observations of each fidelity in two halves; of an odd number, the larger part is learned from."""
+
+    train: tuple[Observations, ...]
+    test: tuple[Observations, ...]
+
+
+def half_splits(observations: Sequence[Observations], count: int, key: Key) -> tuple[Split, ...]:
+    """`count` random splits of the observations into halves.
+
+    Raises:
+        NoDataError: if no fidelity has `FEWEST` observations.
+    """
+    tested = require_comparable(observations)
+    splits: list[Split] = []
+    for split_key in key.split(count):
+        halves = [_halves(seen, m in tested, split_key.fold(m)) for m, seen in enumerate(observations)]
+        splits.append(Split(*zip(*halves, strict=True)))
+    return tuple(splits)
+
+
+def _halves(seen: Observations, is_tested: bool, key: Key) -> tuple[Observations, Observations]:
+    order = key.generator().permutation(len(seen))
+    train, test = np.split(order, [(len(seen) + 1) // 2 if is_tested else len(seen)])
+    return Observations(seen.unit_x[train], seen.y[train]), Observations(seen.unit_x[test], seen.y[test])
+
+
+def _as_data(observations: Sequence[Observations]) -> tuple[PaddedData, ...]:
+    """In their own units, and as many rows as there are (one of padding for none): all splits have the same numbers."""
+    data: list[PaddedData] = []
+    for seen, unit in zip(observations, units_of(observations), strict=True):
+        rows = (seen.unit_x, unit.inward(seen.y), np.ones(len(seen)))
+        data.append(PaddedData(*(jnp.asarray(pad_rows(each, max(len(seen), 1)), jnp.float32) for each in rows)))
+    return tuple(data)
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+def _log_density(
+    split: Split, units: Sequence[Scale], means: NDArray[np.float64], variances: NDArray[np.float64]
+) -> float:
+    """The mean log density of the test points of each fidelity in its units, averaged over the fidelities."""
+    ends = np.cumsum([len(half) for half in split.test])
+    averages: list[float] = []
+    for m, (half, end, learned_in) in enumerate(zip(split.test, ends, units_of(split.train), strict=True)):
+        own = slice(end - len(half), end)
+        mean, std = learned_in.outward_moments(means[own, m], variances[own, m])
+        with np.errstate(all="ignore"):  # of a training that diverged
+            density = norm.logpdf(half.y, mean, std) + np.log(units[m].spread)
+        if len(half):
+            averages.append(float(np.mean(np.fmax(density, LOWEST))))  # the floor also where there is no number
+    return float(np.mean(averages))
+
+
+@jax.jit
+def _begin(layers: Layers, learned: Layers) -> Carry:
+    return layers, jax.vmap(lambda layers, learned: held_adam(jnp.float32(0), learned).init(layers))(layers, learned)
+
+
+@jax.jit
+def _climb_rows(
+    carry: Carry, data: tuple[PaddedData, ...], keys: Array, rates: Float[Array, " r"], learned: Layers
+) -> Carry:
+    def climb_row(carry: Any, data: Any, keys: Array, rate: Array, learned: Layers) -> Any:
+        return climb(held_adam(rate, learned), carry, data, keys)
+
+    return jax.vmap(climb_row)(carry, data, keys, rates, learned)
+
+
+@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+def _predict_rows(layers: Layers, x: Float[Array, "r n d"]) -> tuple[Float[Array, "r n m"], Float[Array, "r n m"]]:
+    """Mean and variance of an observation at every fidelity, for each row of layers and its points."""
+
+    def predict(layers: Layers, x: Float[Array, "n d"]) -> tuple[Array, Array]:
+        posterior = StackPosterior.of([layer.posterior() for layer in layers], [Scale()] * len(layers), _NODES)
+        noise_var = jnp.stack([posterior.noise_var(m) for m in range(len(layers))])
+        means, variances = jax.vmap(posterior.marginals)(x)
+        return means, variances + noise_var
+
+    return jax.vmap(predict)(layers, x)
