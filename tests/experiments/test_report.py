@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from fidelium import problems
 from fidelium.experiments.figures import regret_figure, time_figure
 from fidelium.experiments.looks import look_of
 from fidelium.experiments.report import ARENA, PAPER, write_report
@@ -50,6 +51,19 @@ def test_a_curve_is_the_average_over_the_seeds(runs, average):
     (curve, _) = lines(figure, "mf-mes")
     expected = [getattr(np, average)([run.simple_regret(cost) for run in same]) for cost in curve.x]
     assert np.asarray(curve.y) == pytest.approx(expected)
+
+
+def test_simulated_problems_show_their_best_values_where_that_is_wanted(make_run, runs):
+    values = [
+        make_run("random", seed, [5.0, 2.0 + seed], problem) for problem in ("plate", "conductor") for seed in (0, 1)
+    ]
+    figure: Any = regret_figure(runs + values, "title", PAPER.measures, PAPER.average, best_values=True)
+    axes = [figure.layout[f"yaxis{i}"] for i in ("", 2, 3, 4, 5, 6)]  # two columns of regrets, one of best values
+    assert [axis.type for axis in axes] == ["log", "log", None, "log", "log", None]
+    assert [axes[2].title.text, axes[5].title.text] == ["plate: best value", "conductor: best value"]
+    plate, conductor = (trace for trace in lines(figure, "random") if trace.yaxis in ("y3", "y6"))
+    assert plate.y[-1] == pytest.approx(problems.get("plate").optimum - 2.5)  # maximised
+    assert conductor.y[-1] == pytest.approx(problems.get("conductor").optimum + 2.5)  # minimised
 
 
 def test_all_methods_of_the_shipped_specs_have_their_own_colour():

@@ -98,8 +98,8 @@ def test_outward_moments_are_those_of_the_warped_normal(scale, mean, warped_std)
     y = scale.outward(mean + std * z)
     by_integral = float(weights @ y)
     spread = float(np.sqrt(weights @ (y - by_integral) ** 2))
-    assert got_mean[0] == pytest.approx(by_integral, abs=1e-4 * spread + 1e-9 * abs(scale.centre))
-    assert got_std[0] == pytest.approx(spread, rel=1e-3)
+    assert got_mean[0] == pytest.approx(by_integral, abs=1e-3 * spread + 1e-9 * abs(scale.centre))
+    assert got_std[0] == pytest.approx(spread, rel=5e-3)
 
 
 @given(scales, st.floats(-1e3, 1e3), st.floats(0, 1e6))

@@ -13,6 +13,8 @@ import typer
 from fidelium import __version__
 from fidelium.cli.bench import bench
 from fidelium.cli.demo import demo
+from fidelium.cli.plot import plot
+from fidelium.cli.tune import tune
 from fidelium.errors import FideliumError
 
 app = typer.Typer(
@@ -26,7 +28,9 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises: its base class, which Typer took over from click under another name."""
 
 app.command()(demo)
+app.command()(tune)
 app.add_typer(bench, name="bench")
+app.add_typer(plot, name="plot")
 
 
 @app.command()

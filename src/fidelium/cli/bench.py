@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 bench = typer.Typer(help="Measure strategies: their regret against cost, and their speed.")
 
+RESULTS = Path("results")
+"""Where records go: the shipped experiments share them, for their studies are the same."""
+
 Workers = Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)]
 Quick = Annotated[bool, typer.Option("--quick", help="Two seeds, a third of the budget.")]
 Out = Annotated[Path, typer.Option(help="Folder for the records; complete studies are not run again.")]
@@ -33,7 +36,7 @@ def run(
     from fidelium.experiments.spec import load_spec
 
     wanted = load_spec(spec)
-    folder = out or Path("results") / wanted.name
+    folder = out or RESULTS / wanted.name
     _run_and_report(wanted, ARENA, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
@@ -41,7 +44,7 @@ def run(
 def paper(
     workers: Workers = 2,
     quick: Quick = False,
-    out: Out = Path("results/paper"),
+    out: Out = RESULTS,
     report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
 ) -> None:
     """Repeat the paper's comparison of seven methods and draw its figures: regrets and query times."""
@@ -56,7 +59,7 @@ def paper(
 def arena(
     workers: Workers = 2,
     quick: Quick = False,
-    out: Out = Path("results/arena"),
+    out: Out = RESULTS,
     report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
 ) -> None:
     """Run ours beside outside peers: BoTorch, Optuna, SMAC; needs the extra `peers`."""
@@ -74,16 +77,16 @@ def regret(
     seeds: Annotated[str, typer.Option(help="Seeds, as 0-4 or 0,3,7.")] = "0-4",
     budget: Annotated[float | None, typer.Option(help="Cost units each study may spend.")] = None,
     workers: Workers = 2,
-    out: Out = Path("results/regret"),
+    out: Out = RESULTS,
     markdown: Annotated[Path | None, typer.Option(help="File to write the tables to, as Markdown.")] = None,
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
     from fidelium.cli.experiment import print_tables, run_experiment
-    from fidelium.experiments.spec import make_spec, shipped_spec
+    from fidelium.experiments.spec import SYNTHETIC, make_spec
     from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
-    plans = {name: {"budget": budget} for name in problem or shipped_spec("paper").problems}
+    plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
     names = strategy or [registry.DEFAULT]
     spec = make_spec({"name": "regret", "problems": plans, "strategies": names, "seeds": seeds}, "bench regret")
     runs, failed = run_experiment(spec, out, workers)

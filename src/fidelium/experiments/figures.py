@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from fidelium import problems
 from fidelium.experiments.looks import Look, look_of
-from fidelium.experiments.metrics import MEASURES, Measure, Summary, by_problem, by_strategy, over_seeds, summarise
+from fidelium.experiments.metrics import (
+    BEST_VALUE,
+    MEASURES,
+    Measure,
+    Summary,
+    by_problem,
+    by_strategy,
+    over_seeds,
+    summarise,
+)
 from fidelium.experiments.records import Run
 from fidelium.plots import write
 from fidelium.plots.style import INK, Panel, add_heading, add_key, new_figure
@@ -25,7 +37,19 @@ _WIDTH, _HEIGHT, _KEY_WIDTH, _KEY_HEIGHT = 380, 300, 215, 24
 """Pixels of a panel with its labels, and of a method in the legend."""
 
 
-def regret_figure(runs: Sequence[Run], title: str, measures: Sequence[str], average: str = "median") -> go.Figure:
+@dataclass(frozen=True)
+class _Place:
+    """What is drawn at a place of the grid of panels."""
+
+    problem: str
+    measure: str
+    row: int
+    column: int
+
+
+def regret_figure(
+    runs: Sequence[Run], title: str, measures: Sequence[str], average: str = "median", best_values: bool = False
+) -> go.Figure:
     """A row of panels per measure, a column per problem, a curve with its band per strategy.
 
     Args:
@@ -33,31 +57,49 @@ def regret_figure(runs: Sequence[Run], title: str, measures: Sequence[str], aver
         title: above it.
         measures: names of `MEASURES`, top to bottom.
         average: "median", with a band between the quartiles, or "mean", with a band of one standard error each way.
+        best_values: whether simulated problems, whose optimum is only the best value known, get a panel each with the
+            best values observed, at the right, instead of a column of regrets.
     """
-    problems, methods = by_problem(runs), list(by_strategy(runs))
-    figure = _figure(title, len(problems), len(measures), methods)
-    for column, (problem, same) in enumerate(problems.items()):
-        for row, measure in enumerate(measures):
-            panel = _panel(row, column, len(measures), len(problems))
-            below = row == len(measures) - 1
-            panel.place(
-                figure,
-                x={"title": {"text": "cost" if below else ""}, "nticks": 6},
-                y={"type": "log", "dtick": 1, "exponentformat": "power",
-                   "title": {"text": measure if column == 0 else "", "standoff": 6}},
-            )  # fmt: skip
-            _add_curves(figure, panel, same, measure, average)
-        add_heading(figure, problem, _panel(0, column, len(measures), len(problems)).x[0])
+    groups, methods = by_problem(runs), list(by_strategy(runs))
+    places = _places(list(groups), measures, best_values)
+    rows, columns = len(measures), 1 + max(place.column for place in places)
+    figure = _figure(title, columns, rows, methods)
+    for place in places:
+        panel = _panel(place.row, place.column, rows, columns)
+        below = all(other.row <= place.row for other in places if other.column == place.column)
+        panel.place(figure, x={"title": {"text": "cost" if below else ""}, "nticks": 6}, y=_values_axis(place))
+        _add_curves(figure, panel, groups[place.problem], place.measure, average)
+        if place.row == 0 and place.measure != BEST_VALUE:
+            add_heading(figure, place.problem, panel.x[0])
     _add_keys(figure, methods)
     return figure
 
 
+def _places(names: Sequence[str], measures: Sequence[str], best_values: bool) -> list[_Place]:
+    """Columns of regrets, then the panels of best values, filled column by column."""
+    simulated = [name for name in names if best_values and problems.get(name).simulated]
+    others = [name for name in names if name not in simulated]
+    regrets = [_Place(name, each, row, i) for i, name in enumerate(others) for row, each in enumerate(measures)]
+    values = [
+        _Place(name, BEST_VALUE, i % len(measures), len(others) + i // len(measures))
+        for i, name in enumerate(simulated)
+    ]
+    return regrets + values
+
+
+def _values_axis(place: _Place) -> dict[str, Any]:
+    if place.measure == BEST_VALUE:
+        return {"title": {"text": f"{place.problem}: best value", "standoff": 6}, "nticks": 6}
+    label = place.measure if place.column == 0 else ""
+    return {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": label, "standoff": 6}}
+
+
 def time_figure(runs: Sequence[Run], title: str) -> go.Figure:
     """A panel per problem: mean processor seconds of a suggestion, as bars, with one standard error each way."""
-    problems, methods = by_problem(runs), list(by_strategy(runs))
-    figure = _figure(title, len(problems), 1, [])
-    for column, (problem, same) in enumerate(problems.items()):
-        panel = _panel(0, column, 1, len(problems))
+    groups, methods = by_problem(runs), list(by_strategy(runs))
+    figure = _figure(title, len(groups), 1, [])
+    for column, (problem, same) in enumerate(groups.items()):
+        panel = _panel(0, column, 1, len(groups))
         places = {name: len(methods) - 1 - i for i, name in enumerate(methods)}
         panel.place(
             figure,
@@ -122,10 +164,11 @@ def _course(
     """Costs, and the average and both edges of the band there."""
     cell = runs[0].cell
     even = [float(cost) for cost in np.linspace(0, cell.budget, _POINTS)]
-    costs = even if name == "simple regret" else [0.0, *cell.recommendation_costs]
-    found = [over_seeds(runs, measure, cost) for cost in costs]
-    edges = [_edges(each, average) for each in found]
-    return costs, *([max(each[i], _FLOOR) for each in edges] for i in range(3))  # pyright: ignore[reportReturnType]
+    costs = even if name in ("simple regret", BEST_VALUE) else [0.0, *cell.recommendation_costs]
+    found = [_edges(over_seeds(runs, measure, cost), average) for cost in costs]
+    floor = -math.inf if name == BEST_VALUE else _FLOOR
+    centre, lower, upper = ([max(each[i], floor) for each in found] for i in range(3))
+    return costs, centre, lower, upper
 
 
 def _edges(summary: Summary, average: str) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fidelium.experiments.figures import regret_figure, time_figure, write_figure
-from fidelium.experiments.metrics import MEASURES, by_strategy
+from fidelium.experiments.metrics import REGRETS, by_strategy
 from fidelium.experiments.records import Run
 from fidelium.experiments.spec import Spec
 from fidelium.experiments.tables import rank_table, regret_tables, summary_tables, time_table
@@ -21,21 +21,23 @@ class Style:
     Args:
         measures: names of `MEASURES`: rows of the figure, and tables.
         average: "median" or "mean", of the figure.
+        best_values: whether the figure shows best values of simulated problems instead of regrets.
     """
 
     measures: tuple[str, ...]
     average: str
+    best_values: bool
 
 
-PAPER = Style(("simple regret", "inference regret"), "mean")
-"""As the paper's figures: mean and standard error of simple and inference regret."""
+PAPER = Style(("simple regret", "inference regret"), "mean", best_values=True)
+"""As the paper's figures: mean and standard error of simple and inference regret, and of best values."""
 
 _EXPLANATION = """All methods start from the same random observations, which are free, and compute with
 one thread. Regrets: *simple*, of the best design observed at the target; *inference*, the distance of the highest
 posterior mean from the optimum (the paper's; a method without a model believes what it observed); *recommended design*,
 that of the true value of the design with this mean. The lowest is bold."""
 
-ARENA = Style(tuple(MEASURES), "median")
+ARENA = Style(REGRETS, "median", best_values=False)
 """Medians and quartiles of everything: they do not hang on one bad seed."""
 
 
@@ -55,8 +57,9 @@ def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, pa
     """
     title = spec.title or spec.name
     bands = "quartiles" if style.average == "median" else "one standard error"
+    heading = f"{title} ({style.average}, bands: {bands})"
     drawn = {
-        "regret": regret_figure(runs, f"{title} ({style.average}, bands: {bands})", style.measures, style.average),
+        "regret": regret_figure(runs, heading, style.measures, style.average, style.best_values),
         "time": time_figure(runs, f"{title}: processor seconds per suggestion"),
     }
     page.parent.mkdir(parents=True, exist_ok=True)

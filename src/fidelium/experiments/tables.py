@@ -9,6 +9,7 @@ from statistics import median
 
 from fidelium.experiments.metrics import (
     MEASURES,
+    REGRETS,
     Measure,
     by_problem,
     by_strategy,
@@ -65,12 +66,12 @@ def time_table(runs: Sequence[Run], reference: str) -> Table:
 
 def rank_table(runs: Sequence[Run], reference: str) -> Table:
     """Mean ranks at the end over all problems and seeds, and a paired test of each strategy against the reference."""
-    columns: list[Mapping[str, float]] = [mean_ranks(runs, measure) for measure in MEASURES.values()]
+    columns: list[Mapping[str, float]] = [mean_ranks(runs, MEASURES[name]) for name in REGRETS]
     strategies = sorted(columns[0], key=columns[0].__getitem__)
     rows = tuple(
         (name, *(f"{ranks[name]:.2f}" for ranks in columns), _tested(runs, name, reference)) for name in strategies
     )
-    header = ("strategy", *(f"rank, {name}" for name in MEASURES), f"p against {reference}")
+    header = ("strategy", *(f"rank, {name}" for name in REGRETS), f"p against {reference}")
     return Table("mean rank over all problems and seeds when the budget was spent, 1 the best", header, rows)
 
 
