@@ -15,7 +15,7 @@ from fidelium.cli.bench import bench
 from fidelium.cli.demo import demo
 from fidelium.cli.plot import plot
 from fidelium.cli.tune import tune
-from fidelium.errors import FideliumError
+from fidelium.errors import FideliumError, SettingError
 
 app = typer.Typer(
     name="fidelium",
@@ -39,7 +39,11 @@ def problems() -> None:
     from fidelium import problems as known
 
     for name in known.names():
-        problem = known.get(name)
+        try:
+            problem = known.get(name)
+        except SettingError as error:  # an extra is missing
+            typer.echo(f"{name}: {error}")
+            continue
         costs = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in problem.ladder)
         typer.echo(f"{name}: {problem.direction} over {', '.join(problem.space.names)}; {costs}; {problem.reference}")
 

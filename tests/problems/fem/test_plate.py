@@ -102,7 +102,7 @@ def test_the_optimum_is_a_corner() -> None:
 
 
 def test_the_frequency_grows_with_poissons_ratio() -> None:
-    nus = np.linspace(0.2, 0.49, 30).tolist()
+    nus = np.linspace(0.2, 0.49, 12).tolist()
     assert np.all(np.diff([frequency(COARSE, 1.0, nu, 1.0) for nu in nus]) > 0)
     assert np.all(np.diff([frequency(FINE, 1.0, nu, 1.0) for nu in (0.2, 0.3, 0.48, 0.49)]) > 0)
 

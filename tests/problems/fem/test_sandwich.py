@@ -152,7 +152,7 @@ def test_the_beams_best_panel_has_two_thirds_of_its_mass_in_the_lightest_core() 
 
 
 def test_the_low_fidelity_misleads_where_the_core_is_light(rank_correlation) -> None:
-    units = SANDWICH.space.sample(np.random.default_rng(0), 150)
+    units = SANDWICH.space.sample(np.random.default_rng(0), 100)
     designs = [SANDWICH.space.decode(unit) for unit in units]
     beam = np.array([sandwich_beam(**each) for each in designs])
     solid = np.array([1e-6 / bend(Panel(**each), Layout(12, 2)).deflection for each in designs])  # right to 0.3 %

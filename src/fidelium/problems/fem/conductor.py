@@ -29,7 +29,7 @@ def conductor() -> Problem:
     """The conductor with two meshes, minimised.
 
     The optimum is the slit along the flow, where both radii are at a bound and the angle is one of symmetry. Among
-    1,500 random holes on the coarse mesh nothing was faster, and L-BFGS-B from six of them on the fine mesh ended there
+    1,500 random holes on the coarse mesh nothing was faster, and L-BFGS-B from six designs on the fine mesh ended there
     or, at 9.6989 s, at the smallest round hole. The same slit can be described in three ways.
     """
     return Problem(
