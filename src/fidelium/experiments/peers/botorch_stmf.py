@@ -2,7 +2,8 @@
 
 As in BoTorch's tutorial on discrete fidelities, but for the numbers: 0.5, 0.75 and 1 there, 0 to 1 at equal distances
 here. To this kernel f_m is the target plus an error that shrinks with 1 - m / (M - 1). From the initial observations of
-seeds 0 to 3, the evidence is so 4 to 11 nats higher on branin, 6 to 25 on levy, and 0.3 to 0.5 lower on park1.
+seeds 0 to 3 the evidence, with the priors, is 4 to 11 nats higher so on branin, 6 to 25 on levy, and 0.3 to 0.5 lower
+on park1.
 """
 
 # pyright: reportMissingImports=false
