@@ -1,8 +1,7 @@
 """The paper's search for an architecture: SMAC3 (Lindauer et al. 2022) over its ranges (Sec. 6). Extra `tune`.
 
 Every evaluation has a shape of its own and is compiled for it. Padding all of them to a few shapes would compile less
-and compute far more: a step of the largest network takes some hundred times as long as one of the default
-(docs/architecture-search.md).
+and compute far more.
 """
 
 # pyright: reportMissingImports=false
