@@ -8,7 +8,8 @@ extra `peers` (`pip install 'fidelium[peers]'`):
 Everything is fixed (data, hyper-parameters, samples of the maximum; float64), nothing is learned.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportAssignmentType=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 

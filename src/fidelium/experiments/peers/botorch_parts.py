@@ -3,7 +3,7 @@
 Importing this module imports PyTorch, which computes with one thread from the first use of `seeded` on.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportArgumentType=false
 
 from __future__ import annotations
 

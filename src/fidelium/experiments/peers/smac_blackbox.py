@@ -3,7 +3,7 @@
 Its settings, but no initial design of its own: all peers start from the same observations. The target alone.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
