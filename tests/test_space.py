@@ -348,3 +348,10 @@ def test_parameters_are_values_equal_and_hashable(parameter: Parameter):
     twin = type(parameter)(**{name: getattr(parameter, name) for name in parameter.__dataclass_fields__})  # pyright: ignore
     assert twin == parameter
     assert hash(twin) == hash(parameter)
+
+
+def test_categoricals_are_equal_if_their_choices_are_of_the_same_kind():
+    assert Categorical(["a", 1]) == Categorical(("a", 1))
+    assert Categorical([True, 0]) != Categorical([1, 0])
+    assert Categorical(["a", "b"]) != Categorical(["a", "b", "c"])
+    assert hash(Categorical(["a", 1])) == hash(Categorical(("a", 1)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fidelium.fidelity import Fidelity, FidelityLadder
     from fidelium.history import Trial, TrialState
     from fidelium.space import Categorical, Integer, Real, SearchSpace
-    from fidelium.study import Study, create_study, optimize
+    from fidelium.study import Stop, Study, create_study, load_study, optimize
 
 __version__ = "0.1.0"
 
@@ -24,11 +24,13 @@ __all__ = [
     "Integer",
     "Real",
     "SearchSpace",
+    "Stop",
     "Study",
     "Trial",
     "TrialState",
     "__version__",
     "create_study",
+    "load_study",
     "optimize",
     "problems",
 ]
@@ -41,10 +43,12 @@ _HOMES = {
     "Integer": "fidelium.space",
     "Real": "fidelium.space",
     "SearchSpace": "fidelium.space",
+    "Stop": "fidelium.study",
     "Study": "fidelium.study",
     "Trial": "fidelium.history",
     "TrialState": "fidelium.history",
     "create_study": "fidelium.study",
+    "load_study": "fidelium.study",
     "optimize": "fidelium.study",
 }
 

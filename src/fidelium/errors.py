@@ -29,6 +29,10 @@ class BudgetError(FideliumError, ValueError):
     """A budget is not a positive number that buys at least one query."""
 
 
+class NotWorthwhileError(FideliumError, RuntimeError):
+    """The strategy expects less of its best query than was asked for."""
+
+
 class TrialError(FideliumError, RuntimeError):
     """A trial is unknown to the study, or already finished."""
 
@@ -43,3 +47,19 @@ class NoDataError(FideliumError, RuntimeError):
 
 class ObjectiveError(FideliumError, RuntimeError):
     """The objective failed too many times in a row for the study to go on."""
+
+
+class StorageError(FideliumError, RuntimeError):
+    """A storage cannot be opened, read or written, or something cannot be stored in it."""
+
+
+class StudyExistsError(StorageError):
+    """There is a study of this name already."""
+
+
+class ConfigError(FideliumError, ValueError):
+    """A file of settings is not valid; the message names the file, the line and the key."""
+
+
+class EvaluationError(FideliumError, RuntimeError):
+    """An evaluation failed; the message becomes the trial's reason."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -45,11 +45,18 @@ class Direction(StrEnum):
 
 
 class TrialState(StrEnum):
-    """Where a trial is in its life."""
+    """Where a trial is in its life: queued, running, and in the end done, failed, or lost with its workers."""
 
+    QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+    LOST = "lost"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether its value is still to come."""
+        return self in (TrialState.QUEUED, TrialState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,12 @@ class Query:
     Args:
         params: valid values of all parameters.
         fidelity: position in the ladder, 0 the cheapest.
+        worth: what the strategy expects of it per cost, in the unit of its acquisition; None if it does not say.
     """
 
     params: Params
     fidelity: int
+    worth: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -73,10 +82,16 @@ class Trial:
         number: position in the study, from 0.
         params: values of all parameters.
         fidelity: the fidelity it is evaluated at.
-        state: running, done or failed.
+        state: queued, running, done, failed or lost.
         value: the observed value in the user's units, None unless done.
-        reason: why it failed, None unless failed.
+        reason: why it failed or was lost, or why its last attempt was given up.
         given: whether the user brought this observation, so that the study paid nothing for it.
+        attempt: how many times it was started.
+        worker: who runs or last ran it; None for a person or a script that asked.
+        started: when its last attempt was started, in seconds since 1970.
+        heartbeat: when its worker was last known to be alive, None if the worker sends none.
+        finished: when it ended.
+        measured_cost: what the simulator says it really cost; recorded, not counted.
     """
 
     number: int
@@ -86,6 +101,12 @@ class Trial:
     value: float | None = None
     reason: str | None = None
     given: bool = False
+    attempt: int = 1
+    worker: str | None = field(default=None, compare=False)  # who and when: not what the trial is
+    started: float | None = field(default=None, compare=False)
+    heartbeat: float | None = field(default=None, compare=False)
+    finished: float | None = field(default=None, compare=False)
+    measured_cost: float | None = None
 
     @property
     def cost(self) -> float:
@@ -138,13 +159,13 @@ class History:
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
-        """Queries that are running now."""
-        return self._queries(TrialState.RUNNING)
+        """Queries that are queued or running now."""
+        return self._queries(TrialState.QUEUED, TrialState.RUNNING)
 
     @cached_property
     def failed(self) -> tuple[Query, ...]:
-        """Queries that failed."""
-        return self._queries(TrialState.FAILED)
+        """Queries that failed, or that no worker survived."""
+        return self._queries(TrialState.FAILED, TrialState.LOST)
 
     @property
     def affordable(self) -> tuple[int, ...]:
@@ -178,8 +199,8 @@ class History:
         points = [self.space.encode(t.params) for t in self.trials if t.fidelity == name]
         return np.array(points).reshape(len(points), self.space.dimension)
 
-    def _queries(self, state: TrialState) -> tuple[Query, ...]:
-        return tuple(Query(t.params, self.ladder.index(t.fidelity)) for t in self.trials if t.state is state)
+    def _queries(self, *states: TrialState) -> tuple[Query, ...]:
+        return tuple(Query(t.params, self.ladder.index(t.fidelity)) for t in self.trials if t.state in states)
 
     def _arrays(self, trials: Sequence[Trial]) -> Observations:
         unit_x = np.array([self.space.encode(t.params) for t in trials]).reshape(len(trials), self.space.dimension)

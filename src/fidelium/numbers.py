@@ -1,4 +1,4 @@
-"""Two small conversions at the border of a study: what an objective returns to a float, and exact sums of costs."""
+"""Two small conversions: whatever is one number to a float, and exact sums of costs."""
 
 from __future__ import annotations
 

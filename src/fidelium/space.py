@@ -260,6 +260,11 @@ class Categorical:
                 return position
         raise SpaceError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Categorical) or len(self.choices) != len(other.choices):
+            return False
+        return all(_same(mine, theirs) for mine, theirs in zip(self.choices, other.choices, strict=True))
+
     def __hash__(self) -> int:
         return hash(tuple(self.choices))
 

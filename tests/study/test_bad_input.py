@@ -14,6 +14,7 @@ from fidelium.errors import (
     ObservationError,
     SettingError,
     SpaceError,
+    StorageError,
     TrialError,
     UnknownNameError,
 )
@@ -53,7 +54,7 @@ def assert_one_sentence(error: BaseException) -> None:
         ({"seed": -1}, SettingError, "seed must be a whole number >= 0"),
         ({"seed": 1.5}, SettingError, "seed must be a whole number >= 0"),
         ({"seed": True}, SettingError, "seed must be a whole number >= 0"),
-        ({"storage": "sqlite:///plate.db"}, SettingError, "later release; storage=None keeps the study in memory"),
+        ({"storage": "mysql://host/db"}, StorageError, "sqlite:///"),
         ({"name": ""}, SettingError, "name must be a non-empty string"),
         ({"initial": {"coarse": -1}}, SettingError, "whole number >= 0, got -1"),
         ({"initial": {"rough": 1}}, FidelityError, "unknown fidelity 'rough'"),

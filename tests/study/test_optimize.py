@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 import itertools
 import logging
+import os
 import re
+import signal
 import sys
 import threading
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fidelium as fd
-from fidelium.errors import ObjectiveError
+from fidelium.errors import ObjectiveError, SettingError
 from fidelium.study.progress import status
 
 
@@ -32,7 +37,8 @@ COSTS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=4, unique=True).map(
 def test_the_budget_is_never_exceeded_and_nothing_affordable_is_left(costs, share, workers):
     study = make(costs)
     budget = costs[0] * share
-    study.optimize(lambda params, fidelity: params["x"], budget, workers=workers)
+    with ThreadPoolExecutor(workers) as threads:
+        study.optimize(lambda params, fidelity: params["x"], budget, executor=threads)
     assert study.spent <= budget
     # laws of exact money: the rest buys nothing, but for the last bit of a float
     assert study.spent + costs[0] > budget * (1 - 1e-15)
@@ -93,14 +99,13 @@ def test_an_interruption_loses_nothing_and_the_study_goes_on_as_if_nothing_happe
     study = make()
     with pytest.raises(KeyboardInterrupt):
         study.optimize(interrupted, 600)
-    assert [trial.state for trial in study.trials] == ["done"] * 5 + ["failed"]
+    assert [trial.state for trial in study.trials] == ["done"] * 5 + ["queued"]
     assert study.trials[5].reason == "interrupted"
     study.optimize(interrupted, 600)
-    assert study.spent <= 600
-    assert all(trial.state == "done" for trial in study.trials[6:])
     uninterrupted = make()
     uninterrupted.optimize(lambda params, fidelity: params["x"], 600)
-    assert [t.params for t in study.trials] == [t.params for t in uninterrupted.trials]
+    again = replace(study.trials[5], attempt=1)
+    assert (*study.trials[:5], again, *study.trials[6:]) == uninterrupted.trials
 
 
 def test_an_exception_is_a_failed_trial_with_its_traceback_and_the_study_goes_on():
@@ -163,13 +168,13 @@ def test_two_workers_run_two_at_once_and_know_of_each_other(fake):
         return params["x"]
 
     study = make([1], strategy=fake, initial={"f0": 2})
-    study.optimize(objective, 8, workers=2)
+    study.optimize(objective, 8, workers=2)  # a barrier cannot be sent to a process, so these are threads
     assert study.spent == 8
     assert {trial.state for trial in study.trials} == {"done"}
     assert max(len(pending) for pending in fake.seen_pending) == 1
 
 
-def test_an_interruption_of_two_workers_marks_what_runs():
+def test_an_interruption_of_two_workers_gives_back_what_runs():
     started = threading.Event()
     release = threading.Event()
 
@@ -181,10 +186,125 @@ def test_an_interruption_of_two_workers_marks_what_runs():
         return 1.0
 
     study = make([1], initial={})
-    with pytest.raises(SystemExit):
-        study.optimize(objective, 50, workers=2)
-    release.set()
-    assert [trial.reason for trial in study.trials] == ["interrupted", "interrupted"]
+    with ThreadPoolExecutor(2) as threads:
+        with pytest.raises(SystemExit):
+            study.optimize(objective, 50, executor=threads)
+        release.set()
+    assert [(trial.state, trial.reason) for trial in study.trials] == [("queued", "interrupted")] * 2
+
+
+def test_workers_are_processes_of_their_own_and_take_any_function():
+    here = os.getpid()
+    study = make([1], initial={})
+    study.optimize(lambda params, fidelity: float(os.getpid() != here), 6, workers=2)
+    assert [trial.value for trial in study.trials] == [1.0] * 6
+
+
+def test_a_process_that_is_killed_has_its_trial_run_again_and_nothing_else_is_lost(tmp_path):
+    flag = tmp_path / "killed"
+
+    def objective(params, fidelity):
+        if not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.05)
+        return params["x"]
+
+    study = make([1], initial={})
+    study.optimize(objective, 8, workers=2)
+    assert {trial.state for trial in study.trials} == {"done"}
+    assert sorted(trial.attempt for trial in study.trials) == [1] * 7 + [2]
+    assert all(trial.value == trial.params["x"] for trial in study.trials)
+
+
+def test_a_failed_evaluation_is_retried_as_often_as_wanted():
+    calls = itertools.count()
+
+    def objective(params, fidelity):
+        if next(calls) in (1, 2):
+            raise ValueError("licence server is away")
+        return params["x"]
+
+    study = make([1], initial={})
+    study.optimize(objective, 3, retries=1)
+    assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 1), ("failed", 2), ("done", 1)]
+    assert "licence server is away" in (study.trials[1].reason or "")
+
+
+class Refusing(Executor):
+    """Has no number of workers."""
+
+
+def test_an_executor_that_does_not_say_its_size_needs_one():
+    with pytest.raises(SettingError, match="pass workers="):
+        make([1]).optimize(lambda params, fidelity: 1.0, 3, executor=Refusing())
+    with pytest.raises(SettingError, match=r"must be a concurrent\.futures\.Executor"):
+        make([1]).optimize(lambda params, fidelity: 1.0, 3, executor="dask")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("stop", "trials"),
+    [
+        (fd.Stop(trials=4), 4),
+        (fd.Stop(no_improvement=3), 5),  # the best is the second, then three bring nothing
+        (fd.Stop(wall_time=1e-9), 0),
+    ],
+)
+def test_a_study_stops_before_its_budget_is_spent(stop, trials):
+    values = iter([1.0, 5.0, *[0.0] * 20])
+    study = make([1], initial={})
+    study.optimize(lambda params, fidelity: next(values), 20, stop=stop)
+    assert len(study.trials) == trials
+
+
+def test_data_that_was_given_counts_for_no_rule():
+    study = make([1], initial={})
+    for x in (0.1, 0.2, 0.3):
+        study.add_observation({"x": x}, "f0", x)
+    study.optimize(lambda params, fidelity: 0.0, 20, stop=fd.Stop(trials=2))
+    assert len(study.trials) == 5
+
+
+def test_a_study_stops_when_the_next_query_is_worth_too_little():
+    study = make([1], strategy="sf-ei", initial={"f0": 3})
+    study.optimize(lambda params, fidelity: (params["x"] - 0.3) ** 2, 30, stop=fd.Stop(gain_per_cost=1e9))
+    assert len(study.trials) == 3
+
+
+@pytest.mark.parametrize("limit", [0, -1, "1 h", True])
+def test_a_limit_must_be_a_number_above_zero(limit):
+    with pytest.raises(SettingError, match="wall_time must be a number above 0"):
+        fd.Stop(wall_time=limit)
+
+
+def test_ctrl_c_once_finishes_what_runs_and_goes_through():
+    study = make([1], initial={})
+
+    def objective(params, fidelity):
+        if params["x"] == study.trials[2].params["x"]:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+        return params["x"]
+
+    for trial in [study.ask() for _ in range(3)]:
+        study.give_back(trial)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, 10)
+    assert [trial.state for trial in study.trials] == ["done"] * 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_twice_stops_at_once_and_queues_what_ran():
+    def objective(params, fidelity):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+        return params["x"]
+
+    study = make([1], initial={})
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, 10)
+    assert [trial.state for trial in study.trials] == ["queued"]
 
 
 def test_the_log_has_a_line_per_trial_when_there_is_no_terminal(caplog):

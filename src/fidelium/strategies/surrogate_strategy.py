@@ -6,7 +6,7 @@ All model-based strategies are this one, with another surrogate, another acquisi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,7 +57,8 @@ class SurrogateStrategy:
             with stage("search"):
                 designs = self.model(history, model_key).promising()
             target = len(history.ladder) - 1
-            return _first_new([Candidate(x, target, 0.0) for x in designs], history, pending, spare_key)
+            ranked = [Candidate(x, target, 0.0) for x in designs]
+            return replace(_first_new(ranked, history, pending, spare_key), worth=None)  # not asked for its gain
         with stage("fit"):
             posterior = self._posterior(history, pending, self._fit_keys(fit_key)[0])  # line 1 / 6
         ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)  # lines 3 and 4
@@ -110,7 +111,7 @@ def _first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[
         asked[m] = {x.tobytes() for x in np.concatenate([history.asked(m), history.encode(running)])}
     for candidate in ranked:
         if candidate.unit_x.tobytes() not in asked[candidate.fidelity]:
-            return Query(history.space.decode(candidate.unit_x), candidate.fidelity)
+            return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
     spare = {m: unasked_point(history, pending, m, key) for m in dict.fromkeys(c.fidelity for c in ranked)}
     # a finite space may be exhausted at one fidelity and not at another, or (then the first is as good as any) at all
     fidelity = next((m for m, unit_x in spare.items() if unit_x.tobytes() not in asked[m]), ranked[0].fidelity)

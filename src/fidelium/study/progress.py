@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fidelium.history import Trial
-from fidelium.study.trial import LiveTrial
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -27,7 +26,7 @@ class Progress(Protocol):
     """Hears of every trial as it starts and as it ends."""
 
     @abstractmethod
-    def started(self, trial: LiveTrial) -> None: ...
+    def started(self, trial: Trial) -> None: ...
 
     @abstractmethod
     def finished(self, trial: Trial) -> None: ...
@@ -61,11 +60,11 @@ class _Lines:
     study: Study
     budget: float
 
-    def started(self, trial: LiveTrial) -> None:
+    def started(self, trial: Trial) -> None:
         del trial
 
     def finished(self, trial: Trial) -> None:
-        outcome = "failed" if trial.value is None else f"{trial.value:.6g}"
+        outcome = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
         _log.info(
             "trial %d at %s: %s; spent %g of %g; %s",
             trial.number,
@@ -85,7 +84,7 @@ class _Bar:
     bar: RichProgress
     task: TaskID
 
-    def started(self, trial: LiveTrial) -> None:
+    def started(self, trial: Trial) -> None:
         self.update()
 
     def finished(self, trial: Trial) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 
 from fidelium.errors import SettingError
 from fidelium.history import History, Query
@@ -32,7 +33,7 @@ def next_of_strategy(history: History, strategy: Strategy, key: Key) -> Query:
     query = strategy.propose(history, history.pending, key)
     if query.fidelity not in history.affordable:
         raise SettingError(f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}")
-    return Query(history.space.validate(query.params), query.fidelity)
+    return replace(query, params=history.space.validate(query.params))
 
 
 def _identity(params: Params, fidelity: int) -> Hashable:

@@ -1,51 +1,110 @@
-"""The loop of `Study.optimize`: ask, evaluate, tell, until the budget buys nothing more."""
+"""The loop of `Study.optimize`: ask, evaluate, tell, until the budget buys nothing more.
+
+Evaluations run in an executor. As soon as one ends, its result is told and the next trial is chosen, while all others
+go on: no worker waits for another one's long run. The loop owns its trials and sends heartbeats for them.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
-import traceback
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+import time
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fidelium.errors import BudgetError, ObjectiveError, SettingError
-from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.errors import (
+    BudgetError,
+    EvaluationError,
+    NotWorthwhileError,
+    ObjectiveError,
+    SettingError,
+    StorageError,
+    TrialError,
+)
+from fidelium.execution.base import Evaluator
+from fidelium.execution.measured import Measured
+from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial, TrialState
-from fidelium.space import Params
-from fidelium.study.numbers import as_number
+from fidelium.numbers import as_number
+from fidelium.study.interrupts import Interrupts, interrupts
 from fidelium.study.progress import Progress, watch
-from fidelium.study.trial import LiveTrial
+from fidelium.study.stopping import NEVER, Stop
+from fidelium.study.worker import RESTARTS, heartbeat, recover, worker_name
 
 if TYPE_CHECKING:
     from fidelium.study.study import Study
 
-Objective = Callable[[Params, Fidelity], float]
+POLL = 1.0
+"""Seconds between looks at the rules for stopping, and at trials that others have given back."""
 
 _log = logging.getLogger("fidelium.study")
 
 
-def run(study: Study, objective: Objective, budget: float, workers: int, progress: bool, max_failures: int) -> None:
-    """Spend the rest of a study's total budget on an objective; the arguments are those of `Study.optimize`.
+@dataclass(frozen=True)
+class Policy:
+    """How a study is run.
+
+    Args:
+        budget: what it may spend in total.
+        workers: evaluations at once.
+        max_failures: failures in a row after which to give up.
+        retries: how many times an evaluation that failed is tried again.
+        stop: when to stop before the budget is spent.
+        progress: whether to show a progress bar on a terminal.
+
+    Raises:
+        SettingError: if a number is too small or no whole number.
+    """
+
+    budget: float
+    workers: int = 1
+    max_failures: int = 10
+    retries: int = 0
+    stop: Stop = NEVER
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 1), ("max_failures", 1), ("retries", 0)):
+            count = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, int) or count < least:
+                raise SettingError(f"{name} must be a whole number >= {least}, got {count!r}")
+        if not isinstance(self.stop, Stop):
+            raise SettingError(f"stop must be a fidelium.Stop, got {self.stop!r}")
+
+
+def run(study: Study, evaluate: Evaluator, executor: Executor, policy: Policy) -> None:
+    """Spend the rest of a study's total budget.
+
+    Args:
+        study: what to run.
+        evaluate: what a trial's value comes from.
+        executor: where it is evaluated; it is shut down in the end only by who made it.
+        policy: how.
 
     Raises:
         BudgetError: if the budget is no positive finite number, or below the cost of the cheapest query.
-        SettingError: if the objective is not callable, or `workers` or `max_failures` is not at least 1.
-        ObjectiveError: after `max_failures` failures in a row, with the last traceback.
+        ObjectiveError: after too many failures in a row, with the last reason.
+        KeyboardInterrupt: after Ctrl-C; everything is saved by then.
     """
-    _check(objective, workers, max_failures)
-    budget = checked_budget(study.ladder, budget)
-    if not study.history(study.remaining(budget)).affordable:
-        _log.warning("%g of the budget of %g is spent: give a larger total to go on", study.spent, budget)
+    checked_budget(study.ladder, policy.budget)
+    recover(study.store)
+    if not _has_work(study, policy.budget):
+        _log.warning("%g of the budget of %g is spent: give a larger total to go on", study.spent, policy.budget)
         return
-    executor = _InThisThread() if workers == 1 else ThreadPoolExecutor(workers, thread_name_prefix="fidelium")
-    with watch(study, budget, shown=progress) as report:
-        loop = _Loop(study, objective, budget, workers, max_failures, executor, report)
+    worker = worker_name()
+    with (
+        watch(study, policy.budget, shown=policy.progress) as report,
+        heartbeat(study.store, worker),
+        interrupts() as pressed,
+    ):
+        loop = _Loop(study, evaluate, executor, policy, worker, report, pressed)
         try:
             loop.run()
         finally:
             loop.close()
+    if pressed.pressed:
+        raise KeyboardInterrupt
 
 
 @dataclass
@@ -53,92 +112,110 @@ class _Loop:
     """One call of `run`: what is running now, and how many failures came in a row."""
 
     study: Study
-    objective: Objective
-    budget: float
-    workers: int
-    max_failures: int
+    evaluate: Evaluator
     executor: Executor
+    policy: Policy
+    worker: str
     report: Progress
-    asked: list[LiveTrial] = field(default_factory=list)
-    running: dict[Future[float], LiveTrial] = field(default_factory=dict)
+    interrupts: Interrupts
+    running: dict[Future[Measured], Trial] = field(default_factory=dict)
     failures: int = 0
+    last_reason: str = ""
+    stopped: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
-        last_reason = ""
-        while self._fill() or self.running:
-            finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
-            for trial in sorted((self._finish(future) for future in finished), key=lambda t: t.number):
-                failed = trial.state is TrialState.FAILED
-                self.failures = self.failures + 1 if failed else 0
-                last_reason = trial.reason or last_reason
-                self.report.finished(trial)
-        if self.failures >= self.max_failures:
+        while True:
+            self._fill()
+            if self.running:
+                finished, _ = wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED)
+                for future in sorted(finished, key=lambda future: self.running[future].number):
+                    self._finish(future, self.running[future])
+                    del self.running[future]
+            elif not self._may_start() or not self._others_run():
+                break
+            else:  # they may vanish, and then their trials are ours
+                time.sleep(POLL)
+        if self.failures >= self.policy.max_failures:
             raise ObjectiveError(
-                f"the objective failed {self.failures} times in a row, the last time with:\n{last_reason}"
+                f"the objective failed {self.failures} times in a row, the last time with:\n{self.last_reason}"
             )
 
     def close(self) -> None:
-        """Give up what is still running; it does nothing after a run that came to its end."""
-        self.executor.shutdown(wait=False, cancel_futures=True)
-        for trial in self.asked:
-            if trial.state is TrialState.RUNNING:
-                self.study.tell(trial, failed="interrupted")
-
-    def _fill(self) -> bool:
-        """Start evaluations until all workers have one; whether anything was started."""
-        before = len(self.asked)
-        while len(self.running) < self.workers and self.failures < self.max_failures and self._affords_more():
+        """Give back what is still running; it does nothing after a run that came to its end."""
+        for future, trial in self.running.items():
+            future.cancel()
             try:
-                trial = self.study.ask(self.budget)
+                self.study.give_back(trial, "interrupted")
+            except TrialError:  # somebody took it meanwhile
+                _log.warning("trial %d is no longer ours", trial.number)
+
+    def _fill(self) -> None:
+        """Start evaluations until all workers have one, or there is nothing to start."""
+        while len(self.running) < self.policy.workers and self._may_start() and _has_work(self.study, self._budget):
+            try:
+                trial = self.study.start(self._budget, self.worker, self.policy.stop.least_worth)
             except BudgetError:  # the strategy wants nothing that the rest of the budget buys
-                break
-            self.asked.append(trial)
+                return
+            except NotWorthwhileError as reason:
+                self._stop(str(reason))
+                return
             self.report.started(trial)
-            self.running[self.executor.submit(_evaluate, self.objective, trial.params, trial.fidelity)] = trial
-        return len(self.asked) > before
+            self._submit(trial)
 
-    def _affords_more(self) -> bool:
-        return bool(self.study.history(self.study.remaining(self.budget)).affordable)
+    def _submit(self, trial: Trial) -> None:
+        pending: Future[Measured] = Future()
+        self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
+        future = self.executor.submit(self.evaluate, trial)
+        self.running[future] = self.running.pop(pending)
 
-    def _finish(self, future: Future[float]) -> Trial:
-        trial = self.running.pop(future)
+    def _may_start(self) -> bool:
+        if not self.stopped and (reason := self.policy.stop.reason(self.study, time.monotonic() - self.began)):
+            self._stop(reason)
+        return not (self.stopped or self.interrupts.pressed or self.failures >= self.policy.max_failures)
+
+    def _stop(self, reason: str) -> None:
+        self.stopped = True
+        _log.info("starting nothing more: %s", reason)
+
+    def _others_run(self) -> bool:
+        """Whether workers elsewhere have trials of this study."""
+        return any(t.state is TrialState.RUNNING and t.heartbeat is not None for t in self.study.trials)
+
+    def _finish(self, future: Future[Measured], trial: Trial) -> None:
+        error = future.exception()
         try:
-            return self.study.tell(trial, future.result())
-        except _EvaluationError as failure:
-            return self.study.tell(trial, failed=str(failure))
+            if error is None:
+                ended = self.study.tell(trial, future.result().value, measured_cost=future.result().cost)
+            elif isinstance(error, EvaluationError):
+                ended = self._failed(trial, str(error), self.policy.retries)
+            elif isinstance(error, Exception):  # not the evaluation's fault: its process or machine is gone
+                ended = self._failed(trial, f"the worker vanished: {type(error).__name__}: {error}", RESTARTS)
+            else:
+                raise error
+        except TrialError as late:  # taken for dead, and given to somebody else
+            _log.warning("the result of trial %d came too late: %s", trial.number, late)
+            return
+        except StorageError:
+            _log.error("the result of trial %d could not be stored: %s", trial.number, error or future.result())
+            raise
+        self._count(ended)
 
+    def _failed(self, trial: Trial, reason: str, retries: int) -> Trial:
+        if trial.attempt <= retries:
+            _log.warning("trial %d is tried again: %s", trial.number, reason.splitlines()[-1])
+            return self.study.give_back(trial, reason)
+        return self.study.tell(trial, failed=reason)
 
-class _EvaluationError(Exception):
-    """An evaluation that failed; its text is the trial's reason."""
+    def _count(self, trial: Trial) -> None:
+        if trial.state is not TrialState.QUEUED:
+            self.failures = self.failures + 1 if trial.state is TrialState.FAILED else 0
+        self.last_reason = trial.reason or self.last_reason
+        self.report.finished(trial)
 
-
-class _InThisThread(Executor):
-    """Evaluates at once in the caller's thread: with one worker there is nothing to gain from another."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        future: Future[float] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except _EvaluationError as failure:
-            future.set_exception(failure)
-        return future
-
-
-def _evaluate(objective: Objective, params: Params, fidelity: Fidelity) -> float:
-    try:
-        result = objective(params, fidelity)
-    except Exception as error:  # a simulator may raise anything: it becomes a failed trial, its traceback kept
-        raise _EvaluationError(_traceback(error)) from error
-    number = as_number(result)
-    if number is None:
-        raise _EvaluationError(f"the objective must return a number, it returned {result!r}")
-    return number
-
-
-def _traceback(error: Exception) -> str:
-    """The traceback from the objective's own frame on."""
-    frames = error.__traceback__.tb_next if error.__traceback__ else None
-    return "".join(traceback.format_exception(type(error), error, frames)).rstrip()
+    @property
+    def _budget(self) -> float:
+        return self.policy.budget
 
 
 def checked_budget(ladder: FidelityLadder, budget: object) -> float:
@@ -157,9 +234,7 @@ def checked_budget(ladder: FidelityLadder, budget: object) -> float:
     return number
 
 
-def _check(objective: object, workers: object, max_failures: object) -> None:
-    if not callable(objective):
-        raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
-    for name, count in (("workers", workers), ("max_failures", max_failures)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise SettingError(f"{name} must be a whole number >= 1, got {count!r}")
+def _has_work(study: Study, budget: float) -> bool:
+    """Whether a trial is queued, or the rest of the budget buys another."""
+    history = study.history(study.remaining(budget))
+    return bool(history.affordable) or any(trial.state is TrialState.QUEUED for trial in history.trials)

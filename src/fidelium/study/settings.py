@@ -46,7 +46,6 @@ def checked_settings(
     direction: str,
     strategy: str | Strategy,
     seed: int | None,
-    storage: str | None,
     name: str | None,
     initial: Mapping[str, int] | None,
 ) -> Settings:
@@ -58,11 +57,6 @@ def checked_settings(
     space = space if isinstance(space, SearchSpace) else SearchSpace(space)
     ladder = FidelityLadder.of(ladder)
     registry.check(strategy)
-    if storage is not None:
-        raise SettingError(
-            f"storage={storage!r} is not possible yet: storage URLs come with a later release; "
-            "storage=None keeps the study in memory"
-        )
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise SettingError(f"a study's name must be a non-empty string or None, got {name!r}")
     sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)

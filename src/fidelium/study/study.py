@@ -7,6 +7,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.errors import BudgetError, NoDataError, ObservationError, SpaceError, TrialError
+from fidelium.errors import (
+    BudgetError,
+    NoDataError,
+    NotWorthwhileError,
+    ObservationError,
+    SettingError,
+    SpaceError,
+    TrialError,
+)
+from fidelium.execution.function import Objective
+from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Query, Trial, TrialState
+from fidelium.numbers import as_number, exact_sum, remainder
 from fidelium.randomness import design_key, model_key, trial_key
 from fidelium.space import SearchSpace
+from fidelium.storage.base import Outcome, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import initial_design
-from fidelium.study.numbers import as_number, exact_sum, remainder
+from fidelium.study.executors import elsewhere, local
 from fidelium.study.proposal import next_of_design, next_of_strategy
-from fidelium.study.runner import Objective, run
+from fidelium.study.runner import Policy, run
 from fidelium.study.settings import Settings
+from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
+from fidelium.study.turn import turn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,17 +52,17 @@ _log = logging.getLogger("fidelium.study")
 class Study:
     """A search for the best design: made by `create_study`, driven by `ask` and `tell` or by `optimize`.
 
-    Any number of threads may use it at once. All randomness comes from the seed and the trial's number, so the same
-    calls give the same queries.
+    Any number of threads may use it at once, and, with a storage, any number of processes. All randomness comes from
+    the seed and the trial's number, so the same calls give the same queries.
 
     Args:
         settings: what the study is made from, already checked.
+        store: where its trials live.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, store: StudyStore) -> None:
         self._settings = settings
-        self._trials: list[Trial] = []
-        self._lock = threading.Lock()  # held for moments, around every look at the trials
+        self._store = store
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
         self._model: tuple[int, Model] | None = None
@@ -85,6 +100,11 @@ class Study:
         return self._settings.name
 
     @property
+    def store(self) -> StudyStore:
+        """Where its trials live; for those who run studies, `ask` and `tell` are for everybody else."""
+        return self._store
+
+    @property
     def initial(self) -> dict[str, int]:
         """Points of the initial design, by fidelity."""
         return dict(self._settings.initial)
@@ -102,21 +122,40 @@ class Study:
         Raises:
             BudgetError: if the rest of the budget buys no query.
         """
-        with self._asking:
-            history = self.history(self.remaining(budget))
-            if not history.affordable:
-                raise BudgetError(
-                    f"the rest of the budget, {history.remaining:g} of {budget:g}, buys no query; "
-                    f"the cheapest costs {self.ladder[0].cost:g}"
-                )
-            number = len(history.trials)
-            query = next_of_design(history, self._design)
-            if query is None:  # only now: naming a strategy is cheap, importing it may not be
-                query = next_of_strategy(history, self._strategy, trial_key(self.seed, number))
-            self._append(Trial(number, query.params, self.ladder[query.fidelity]))
-        return LiveTrial(self, number)
+        return LiveTrial(self, self.start(budget, None))
 
-    def tell(self, trial: LiveTrial | Trial | int, value: float | None = None, *, failed: str | None = None) -> Trial:
+    def start(self, budget: float, worker: str | None, least_worth: float = -math.inf) -> Trial:
+        """Hand out a trial: one that was queued again, or else a new one. `ask` is this without a worker.
+
+        Args:
+            budget: what the study may spend in total.
+            worker: who runs it and sends heartbeats from now on; None for somebody who sends none.
+            least_worth: what the strategy must expect of it per cost.
+
+        Raises:
+            BudgetError: if the rest of the budget buys no query.
+            NotWorthwhileError: if the strategy expects less of its best query.
+        """
+        with self._asking:
+            if any(trial.state is TrialState.QUEUED for trial in self.trials):
+                queued = self._store.claim(worker)
+                if queued is not None:  # else somebody was faster
+                    return queued
+            with turn(self._store):
+                while True:
+                    trial = self._choose(budget, worker, least_worth)
+                    stored = self._store.add(trial, alive=worker is not None)
+                    if stored is not None:  # else somebody added one in the meantime: choose again, knowing of it
+                        return stored
+
+    def tell(
+        self,
+        trial: LiveTrial | Trial | int,
+        value: float | None = None,
+        *,
+        failed: str | None = None,
+        measured_cost: float | None = None,
+    ) -> Trial:
         """Finish a trial with its value, or with the reason of its failure.
 
         A value that is NaN or infinite makes the trial a failed one, with a warning in the log: the strategy then
@@ -126,23 +165,36 @@ class Study:
             trial: the trial, its record, or its number.
             value: what was observed, in the user's units.
             failed: why there is no value.
+            measured_cost: what the evaluation really cost; recorded beside the fidelity's cost, which is what counts.
 
         Returns:
             The finished trial's record.
 
         Raises:
-            TrialError: if the trial is not one of this study's, or already finished; nothing changes.
+            TrialError: if the trial is not one of this study's, already finished, or meanwhile somebody else's;
+                nothing changes.
             ObservationError: if the value is no number, or not exactly one of `value` and `failed` is given; nothing
                 changes.
         """
-        state, number, reason = _outcome(value, failed)
-        with self._lock:
-            running = self._running(trial)
-            finished = replace(running, state=state, value=number, reason=reason)
-            self._trials[running.number] = finished
-        if failed is None and reason is not None:
-            _log.warning("trial %d at %r failed: %s", finished.number, finished.fidelity.name, reason)
+        outcome = _outcome(value, failed, measured_cost)
+        running = self._running(trial)
+        finished = self._store.finish(running.number, running.attempt, outcome)
+        if failed is None and outcome.reason is not None:
+            _log.warning("trial %d at %r failed: %s", finished.number, finished.fidelity.name, outcome.reason)
         return finished
+
+    def give_back(self, trial: LiveTrial | Trial | int, reason: str | None = None) -> Trial:
+        """Queue a running trial again: whoever asks next gets it.
+
+        Args:
+            trial: the trial, its record, or its number.
+            reason: why it was not finished.
+
+        Raises:
+            TrialError: as `tell`.
+        """
+        running = self._running(trial)
+        return self._store.requeue(running.number, running.attempt, reason)
 
     def add_observation(self, params: Mapping[str, Any], fidelity: str | Fidelity, value: float) -> Trial:
         """Give the study a value the user already has; it costs nothing.
@@ -164,38 +216,60 @@ class Study:
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ObservationError(f"an observation must be a finite number, got {value!r}")
-        with self._asking:
-            trial = Trial(len(self._trials), design, rung, TrialState.DONE, number, given=True)
-            self._append(trial)
-        return trial
+        while True:
+            stored = self._store.add(Trial(len(self.trials), design, rung, TrialState.DONE, number, given=True))
+            if stored is not None:
+                return stored
 
     def optimize(
-        self, objective: Objective, budget: float, workers: int = 1, progress: bool = True, max_failures: int = 10
+        self,
+        objective: Objective | ExternalProgram,
+        budget: float,
+        workers: int | None = None,
+        progress: bool = True,
+        max_failures: int = 10,
+        *,
+        retries: int = 0,
+        stop: Stop = NEVER,
+        executor: Executor | None = None,
     ) -> Trial | None:
         """Ask, evaluate and tell until the budget is spent.
 
         The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
-        the same budget after an interruption does the rest. Trials that fail cost as much as others. An interruption
-        (Ctrl-C) marks the running trials as failed, keeps everything else and goes through.
+        the same budget after an interruption does the rest. Trials that fail cost as much as others. Ctrl-C finishes
+        what is running and then goes through; a second one stops at once. What was running is then queued, and run
+        first when the study goes on, as is what a killed process was running.
 
         Args:
             objective: called with the parameters (a dict) and the fidelity; returns the value. What it raises, or a
                 result that is no finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
-            workers: evaluations running at once, in threads. Only with one worker are the queries the same every time:
-                with more, they depend on which evaluation ends first.
+            workers: evaluations running at once: 1 by default, in this thread, or as many as the executor has workers.
+                More run in processes of their own, which get a copy of the objective. Only with one worker are the
+                queries the same every time: with more, they depend on which evaluation ends first.
             progress: whether to show a progress bar (on a terminal); lines go to the log (level INFO) otherwise.
             max_failures: failures in a row after which to give up.
+            retries: how many times an evaluation that failed is tried again.
+            stop: when to stop before the budget is spent.
+            executor: where to evaluate instead, as `dask_client.get_executor()`.
 
         Returns:
             The best trial at the target, as `best`.
 
         Raises:
             BudgetError: if the budget is no positive finite number, or below the cost of the cheapest query.
-            SettingError: if the objective is not callable, or `workers` or `max_failures` is not at least 1.
+            SettingError: if the objective is not callable, or another argument is not valid.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
         """
-        run(self, objective, budget, workers, progress, max_failures)
+        if not callable(objective):
+            raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
+        if executor is not None:
+            evaluate, workers = elsewhere(objective, executor, workers)
+            run(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
+            return self.best
+        policy = Policy(budget, 1 if workers is None else workers, max_failures, retries, stop, progress)
+        with local(objective, policy.workers) as (evaluate, here):
+            run(self, evaluate, here, policy)
         return self.best
 
     # --- what is known ---
@@ -203,8 +277,7 @@ class Study:
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Records of all trials as they are now: running, done and failed ones, and data that was given."""
-        with self._lock:
-            return tuple(self._trials)
+        return self._store.trials()
 
     @property
     def best(self) -> Trial | None:
@@ -213,7 +286,7 @@ class Study:
 
     @property
     def spent(self) -> float:
-        """The cost of all trials handed out, failed and running ones included; data that was given is free."""
+        """The cost of all trials, failed, running and queued ones included; data that was given is free."""
         return float(exact_sum(trial.cost for trial in self.trials))
 
     def remaining(self, budget: float) -> float:
@@ -275,7 +348,7 @@ class Study:
         states = Counter(trial.state for trial in trials)
         parts = [
             f"{len(trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
-            *(f"{states[state]} {state}" for state in (TrialState.RUNNING, TrialState.FAILED) if states[state]),
+            *(f"{states[state]} {state}" for state in TrialState if states[state] and state is not TrialState.DONE),
             f"spent {self.spent:g}",
             "no value at the target yet" if best is None else f"best {best.value:g} at {best.params}",
         ]
@@ -292,26 +365,39 @@ class Study:
     def _strategy(self) -> Strategy:
         return registry.resolve(self.strategy)
 
-    def _append(self, trial: Trial) -> None:
-        with self._lock:
-            self._trials.append(trial)
+    def _choose(self, budget: float, worker: str | None, least_worth: float) -> Trial:
+        """A new trial, not yet stored."""
+        history = self.history(self.remaining(budget))
+        if not history.affordable:
+            raise BudgetError(
+                f"the rest of the budget, {history.remaining:g} of {budget:g}, buys no query; "
+                f"the cheapest costs {self.ladder[0].cost:g}"
+            )
+        number = len(history.trials)
+        query = next_of_design(history, self._design)
+        if query is None:  # only now: naming a strategy is cheap, importing it may not be
+            query = next_of_strategy(history, self._strategy, trial_key(self.seed, number))
+        if query.worth is not None and query.worth < least_worth:
+            raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+        return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
-        """The record of a running trial of this study, whichever way it is named; the lock must be held."""
+        """The record of a running trial of this study, whichever way it is named."""
+        trials = self.trials
         number = trial.number if isinstance(trial, (LiveTrial, Trial)) else trial
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self._trials):
-            raise TrialError(f"this study has no trial {trial!r}; it has {len(self._trials)}, numbered from 0")
-        record = self._trials[number]
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
+            raise TrialError(f"this study has no trial {trial!r}; it has {len(trials)}, numbered from 0")
+        record = trials[number]
         foreign = trial.study is not self if isinstance(trial, LiveTrial) else False
         if foreign or (isinstance(trial, Trial) and (trial.params, trial.fidelity) != (record.params, record.fidelity)):
-            raise TrialError(f"trial {number} ({trial!r}) comes from another study; tell it to that one")
-        if record.state is not TrialState.RUNNING:
+            raise TrialError(f"this trial {number} comes from another study; tell it to that one")
+        if not record.state.is_pending:
             raise TrialError(f"trial {number} is already finished ({_summary(record)}); ask for a new one")
-        return record
+        return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
 
     def _fitted(self) -> Model:
         """The model of all finished trials, kept until another one finishes."""
-        finished = tuple(trial for trial in self.trials if trial.state is not TrialState.RUNNING)
+        finished = tuple(trial for trial in self.trials if not trial.state.is_pending)
         if not any(trial.state is TrialState.DONE for trial in finished):
             raise NoDataError("nothing has been observed yet; tell a trial's value or add an observation first")
         with self._modelling:
@@ -329,20 +415,23 @@ class Study:
         return default
 
 
-def _outcome(value: object, failed: object) -> tuple[TrialState, float | None, str | None]:
-    """State, value and reason of a trial told `value` or `failed`."""
+def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
+    """How a trial ended that was told `value` or `failed`."""
     if (value is None) == (failed is None):
         raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
+    cost = None if measured_cost is None else as_number(measured_cost)
+    if measured_cost is not None and (cost is None or not cost >= 0):
+        raise ObservationError(f"measured_cost must be a number >= 0, got {measured_cost!r}")
     if failed is not None:
         if not isinstance(failed, str) or not failed.strip():
             raise ObservationError(f"failed must be a text that says why, got {failed!r}")
-        return TrialState.FAILED, None, failed
+        return Outcome(TrialState.FAILED, reason=failed, measured_cost=cost)
     number = as_number(value)
     if number is None:
         raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
     if not math.isfinite(number):
-        return TrialState.FAILED, None, f"the value is {number}, not a finite number"
-    return TrialState.DONE, number, None
+        return Outcome(TrialState.FAILED, None, f"the value is {number}, not a finite number", cost)
+    return Outcome(TrialState.DONE, number, measured_cost=cost)
 
 
 def _summary(trial: Trial) -> str:

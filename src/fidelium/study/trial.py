@@ -18,12 +18,12 @@ class LiveTrial:
 
     Args:
         study: the study that knows it.
-        number: the trial's number in the study.
+        asked: the trial as it was handed out.
     """
 
-    def __init__(self, study: Study, number: int) -> None:
+    def __init__(self, study: Study, asked: Trial) -> None:
         self._study = study
-        self._number = number
+        self._asked = asked
 
     @property
     def study(self) -> Study:
@@ -33,22 +33,27 @@ class LiveTrial:
     @property
     def record(self) -> Trial:
         """The study's record of this trial as it is now."""
-        return self._study.trials[self._number]
+        return self._study.trials[self._asked.number]
 
     @property
     def number(self) -> int:
         """Position in the study, from 0."""
-        return self._number
+        return self._asked.number
+
+    @property
+    def attempt(self) -> int:
+        """Which start of the trial this is, from 1: one that was given up may be handed out again."""
+        return self._asked.attempt
 
     @property
     def params(self) -> Params:
         """A copy of the values of all parameters, plain Python objects."""
-        return dict(self.record.params)
+        return dict(self._asked.params)
 
     @property
     def fidelity(self) -> Fidelity:
         """The fidelity to evaluate at (`.name`, `.cost`)."""
-        return self.record.fidelity
+        return self._asked.fidelity
 
     @property
     def value(self) -> float | None:
@@ -57,7 +62,7 @@ class LiveTrial:
 
     @property
     def state(self) -> TrialState:
-        """Running, done or failed."""
+        """Queued, running, done, failed or lost."""
         return self.record.state
 
     @property

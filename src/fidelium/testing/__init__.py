@@ -1,1 +1,1 @@
-"""Conformance suites that anyone can run on a part of their own: `surrogates` for a new surrogate."""
+"""Conformance suites that anyone can run on a part of their own: `surrogates` and `storages`."""

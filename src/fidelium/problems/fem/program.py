@@ -1,6 +1,6 @@
 """A problem as an external program: a query file in, a result file out, as simulators on a cluster work.
 
-    query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}
+    query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}, and whatever else a study writes
     result.json  {"value": 44.93, "cost": 1.0}  or  {"failed": "what was wrong"}
 
 The exit code is 0 with a value, 1 with a failure, whose sentence is printed to stderr too, and 2 if the files are not
@@ -54,7 +54,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingError(f"cannot read the query {str(path)!r}: {error.strerror}") from None
     except ValueError as error:
         raise SettingError(f"the query {str(path)!r} is not JSON: {error}") from None
-    if not isinstance(query, dict) or set(query) != {"params", "fidelity"} or not isinstance(query["params"], dict):
+    if not isinstance(query, dict) or not {"params", "fidelity"} <= set(query) or not isinstance(query["params"], dict):
         raise SettingError(
             f'a query looks like {{"params": {{"name": value, ...}}, "fidelity": "name"}}, got {json.dumps(query)}'
         )

@@ -1,0 +1,1 @@
+"""Running evaluations: in this process, in others, by external programs; one at a time, guarded and bounded."""

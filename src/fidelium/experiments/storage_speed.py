@@ -1,0 +1,144 @@
+"""How many asks and tells per second a storage takes, from one or several processes at once on one study.
+
+An ask is what the storage does for it: look at all trials, add a queued one, claim one. A tell is `finish`. Choosing
+and evaluating take no time here. A storage in memory is used by threads, for it lives in one process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fidelium.errors import SettingError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction, Trial, TrialState
+from fidelium.space import Real, SearchSpace
+from fidelium.storage import Outcome, Storage, StudyRecord, StudyStore, open_storage
+
+_LADDER = FidelityLadder((Fidelity("low", cost=1), Fidelity("high", cost=10)))
+_SPACE = SearchSpace({f"x{position}": Real(0, 1) for position in range(6)})
+
+Result = TypeVar("Result")
+
+Claimed = tuple[int, int]
+"""Number and attempt of a trial."""
+
+
+@dataclass(frozen=True)
+class StorageSpeed:
+    """What one storage takes.
+
+    Args:
+        processes: how many worked at once.
+        trials: how many trials were asked and told, in total.
+        ask_seconds: from the first ask to the last, by the clock on the wall.
+        tell_seconds: the same of the tells.
+        load_seconds: how long a new storage object takes to open the study and read all trials.
+    """
+
+    processes: int
+    trials: int
+    ask_seconds: float
+    tell_seconds: float
+    load_seconds: float
+
+    @property
+    def asks_per_second(self) -> float:
+        """Of all processes together."""
+        return self.trials / self.ask_seconds
+
+    @property
+    def tells_per_second(self) -> float:
+        """Of all processes together."""
+        return self.trials / self.tell_seconds
+
+
+def measure(url: str | None, processes: int, trials: int) -> StorageSpeed:
+    """Measure one storage with a study of its own, which is deleted in the end.
+
+    Args:
+        url: the storage, None for memory.
+        processes: how many work at once.
+        trials: how many trials they ask and tell in total.
+
+    Raises:
+        SettingError: if there is not at least one trial per process.
+        StorageError: if the storage cannot be used.
+    """
+    if not 1 <= processes <= trials:
+        raise SettingError(f"at least one process and one trial per process are needed, got {processes} and {trials}")
+    storage = open_storage(url)
+    name = f"speed {uuid.uuid4()}"
+    try:
+        store = storage.create(StudyRecord(name, _SPACE, _LADDER, Direction.MAXIMIZE, "random", 0, {}))
+        with _workers(url, name, processes, store) as workers:
+            return _measured(workers, storage if url is None else open_storage(url), name, processes, trials)
+    finally:
+        if name in storage.names():
+            storage.delete(name)
+        storage.close()
+
+
+def _measured(workers: Executor, reader: Storage, name: str, processes: int, trials: int) -> StorageSpeed:
+    list(workers.map(_look, range(4 * processes)))  # everybody has started and is connected
+    shares = [trials // processes + (worker < trials % processes) for worker in range(processes)]
+    claimed, ask_seconds = _timed(lambda: list(workers.map(_ask, shares)))
+    _, tell_seconds = _timed(lambda: list(workers.map(_tell, claimed)))
+    loaded, load_seconds = _timed(lambda: reader.open(name).trials())
+    assert len(loaded) == trials
+    reader.close()
+    return StorageSpeed(processes, trials, ask_seconds, tell_seconds, load_seconds)
+
+
+def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
+    start = time.perf_counter()
+    return call(), time.perf_counter() - start
+
+
+def _workers(url: str | None, name: str, processes: int, store: StudyStore) -> Executor:
+    if url is None:
+        return ThreadPoolExecutor(processes, initializer=_use, initargs=(store,))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_connect, initargs=(url, name))
+
+
+_in_use: list[StudyStore] = []
+"""The study that this process works on."""
+
+
+def _use(store: StudyStore) -> None:
+    _in_use[:] = [store]
+
+
+def _connect(url: str, name: str) -> None:
+    _use(open_storage(url).open(name))
+
+
+def _look(_: int) -> int:
+    time.sleep(0.05)  # long enough for the next process to take the next look
+    return len(_in_use[0].trials())
+
+
+def _ask(count: int) -> list[Claimed]:
+    """Ask for so many trials; who adds a number that is taken meanwhile looks again, as a study does."""
+    store = _in_use[0]
+    claimed: list[Claimed] = []
+    while len(claimed) < count:
+        number = len(store.trials())
+        params = dict.fromkeys(_SPACE.names, (number * 0.1 + 0.01) % 1.0)
+        if store.add(Trial(number, params, _LADDER[number % 2], TrialState.QUEUED)) is None:
+            continue
+        while (trial := store.claim("speed")) is None:
+            pass
+        claimed.append((trial.number, trial.attempt))
+    return claimed
+
+
+def _tell(claimed: Sequence[Claimed]) -> None:
+    for number, attempt in claimed:
+        _in_use[0].finish(number, attempt, Outcome(TrialState.DONE, value=number / 3))

@@ -1,0 +1,63 @@
+"""Where studies live: in memory, in an SQLite file, or on a PostgreSQL server; `base` has the contract.
+
+SQLAlchemy is imported for a database only, and Alembic for an upgrade only.
+"""
+
+from __future__ import annotations
+
+from fidelium.errors import StorageError
+from fidelium.storage.base import Outcome, Storage, StudyRecord, StudyStore
+from fidelium.storage.memory import MemoryStorage
+
+__all__ = ["Outcome", "Storage", "StudyRecord", "StudyStore", "open_storage", "schema_version", "upgrade"]
+
+
+def open_storage(url: str | None) -> Storage:
+    """The storage at a URL.
+
+    A database that does not exist yet is made by the first study created in it, not by looking at it.
+
+    Args:
+        url: `sqlite:///file.db`, `postgresql+psycopg://user@host/database`, or None for a new one in memory.
+
+    Raises:
+        StorageError: if the URL is not one of these, the database cannot be opened, or its schema is another one.
+    """
+    if url is None:
+        return MemoryStorage()
+    _check_is_text(url)
+    from fidelium.storage.sql.storage import SqlStorage
+
+    return SqlStorage(url)
+
+
+def upgrade(url: str) -> tuple[int, int]:
+    """Bring the tables of a database up to this version of fidelium.
+
+    Returns:
+        The version of the schema before (0 if there were no tables) and after.
+
+    Raises:
+        StorageError: if there is no such database, or a newer fidelium has written it.
+    """
+    _check_is_text(url)
+    from fidelium.storage.sql.upgrade import upgrade as run
+
+    return run(url)
+
+
+def schema_version(url: str) -> int:
+    """The version of the schema of a database, 0 if it has no tables of fidelium.
+
+    Raises:
+        StorageError: if there is no such database, or it cannot be read.
+    """
+    _check_is_text(url)
+    from fidelium.storage.sql.upgrade import schema_version as read
+
+    return read(url)
+
+
+def _check_is_text(url: object) -> None:
+    if not isinstance(url, str):
+        raise StorageError(f"a storage is a URL like 'sqlite:///file.db', or None for memory, got {url!r}")

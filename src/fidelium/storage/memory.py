@@ -1,0 +1,156 @@
+"""Studies in memory: the contract without a disk, for as long as the process lives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from fidelium.errors import StorageError, StudyExistsError
+from fidelium.history import Trial, TrialState
+from fidelium.storage import life
+from fidelium.storage.base import Outcome, StudyRecord
+from fidelium.storage.text import checked_name, unknown_study
+
+Clock = Callable[[], float]
+"""Seconds since 1970."""
+
+
+class MemoryStudy:
+    """The trials of one study, in a list.
+
+    Args:
+        record: what the study is made from.
+        clock: the storage's clock.
+    """
+
+    def __init__(self, record: StudyRecord, clock: Clock) -> None:
+        self._record = record
+        self._clock = clock
+        self._lock = threading.Lock()  # held by every method: they happen one after another
+        self._trials: list[Trial] = []
+        self._turn: tuple[str, float] | None = None
+        self._deleted = False
+
+    @property
+    def record(self) -> StudyRecord:
+        return self._record
+
+    def trials(self) -> tuple[Trial, ...]:
+        with self._lock:
+            self._check_is_there()
+            return tuple(self._trials)
+
+    def add(self, trial: Trial, *, alive: bool = False) -> Trial | None:
+        with self._lock:
+            self._check_is_there()
+            if not life.is_next(trial, len(self._trials)):
+                return None
+            self._trials.append(life.entered(trial, alive, self._clock()))
+            return self._trials[-1]
+
+    def claim(self, worker: str | None) -> Trial | None:
+        if worker is not None:
+            checked_name(worker, "a worker's name")
+        with self._lock:
+            self._check_is_there()
+            for trial in self._trials:
+                if trial.state is TrialState.QUEUED:
+                    return self._save(life.claimed(trial, worker, self._clock()))
+            return None
+
+    def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
+        with self._lock:
+            return self._save(life.ended(self._owned(number, attempt), outcome, self._clock()))
+
+    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
+        with self._lock:
+            return self._save(life.given_back(self._owned(number, attempt), reason))
+
+    def beat(self, worker: str) -> None:
+        with self._lock:
+            self._check_is_there()
+            for trial in self._trials:
+                if life.is_beating(trial, worker):
+                    self._save(life.alive(trial, self._clock()))
+
+    def recover(self, silent_for: float, dead: Collection[str], retries: int) -> tuple[Trial, ...]:
+        with self._lock:
+            self._check_is_there()
+            now = self._clock()
+            abandoned = [trial for trial in self._trials if life.is_abandoned(trial, silent_for, dead, now)]
+            return tuple(self._save(life.taken_away(trial, dead, retries, now)) for trial in abandoned)
+
+    def take_turn(self, holder: str, seconds: float) -> bool:
+        checked_name(holder, "the name of a turn's holder")
+        with self._lock:
+            self._check_is_there()
+            now = self._clock()
+            if self._turn is not None and not life.may_take_turn(holder, *self._turn, now):
+                return False
+            self._turn = (holder, now + seconds)
+            return True
+
+    def end_turn(self, holder: str) -> None:
+        with self._lock:
+            self._check_is_there()
+            if self._turn is not None and self._turn[0] == holder:
+                self._turn = None
+
+    def vanish(self) -> None:
+        """The study was deleted: whoever still holds it is refused from now on."""
+        with self._lock:
+            self._deleted = True
+
+    def _owned(self, number: int, attempt: int) -> Trial:
+        self._check_is_there()
+        count = len(self._trials)
+        return life.owned(self._trials[number] if 0 <= number < count else None, number, attempt, count)
+
+    def _save(self, trial: Trial) -> Trial:
+        self._trials[trial.number] = trial
+        return trial
+
+    def _check_is_there(self) -> None:
+        if self._deleted:
+            raise StorageError(f"study {self._record.name!r} was deleted; create it again")
+
+
+class MemoryStorage:
+    """Studies by name, in a dictionary.
+
+    Args:
+        clock: seconds since 1970; another one than the machine's lets tests do without waiting.
+    """
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._studies: dict[str, MemoryStudy] = {}
+
+    def create(self, record: StudyRecord) -> MemoryStudy:
+        checked_name(record.name)
+        with self._lock:
+            if record.name in self._studies:
+                raise StudyExistsError(f"there is a study {record.name!r} already; open it, or take another name")
+            self._studies[record.name] = MemoryStudy(record, self._clock)
+            return self._studies[record.name]
+
+    def open(self, name: str) -> MemoryStudy:
+        with self._lock:
+            if name not in self._studies:
+                raise unknown_study(name, self._studies)
+            return self._studies[name]
+
+    def names(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._studies)
+
+    def delete(self, name: str) -> None:
+        with self._lock:
+            if name not in self._studies:
+                raise unknown_study(name, self._studies)
+            self._studies.pop(name).vanish()
+
+    def close(self) -> None:
+        """Nothing to give back."""

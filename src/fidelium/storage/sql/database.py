@@ -1,0 +1,201 @@
+"""Transactions on one database: each happens wholly or not at all, and is tried again where that is safe.
+
+A storage has one connection, used by one thread at a time. It is closed before the process forks, so parent and child
+each open their own, and nothing of SQLite's or the server's is ever shared by two processes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Double, Engine, QueuePool, cast, create_engine, event, extract, func, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from fidelium.errors import StorageError
+from fidelium.storage.memory import Clock
+from fidelium.storage.sql.address import Address
+from fidelium.storage.sql.troubles import explained, is_conflict, is_loss
+
+Result = TypeVar("Result")
+Work = Callable[[Connection], Result]
+"""What is done inside a transaction; it may be done again from its beginning."""
+
+PAUSES = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""Seconds before each further try: a server may restart meanwhile."""
+
+_SERVER_OPTIONS = {"connect_timeout": 10, "application_name": "fidelium"}
+"""Unless the URL says otherwise."""
+
+_SQLITE_OPTIONS = {"timeout": 20.0, "check_same_thread": False}
+"""Seconds that SQLite waits for others before it calls the database locked; and the lock below guards the threads."""
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
+_SERVER_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
+_WRITES = "fidelium_writes"
+
+
+class Database:
+    """One database, safe to use from any thread, before and after a fork.
+
+    Args:
+        address: where it is.
+        clock: seconds since 1970; None for the server's clock, or this machine's for SQLite.
+        pause: waits between two tries.
+        foreign_keys: whether SQLite looks after them; not in a migration, which replaces whole tables.
+
+    Raises:
+        StorageError: if the driver for this kind of database is not installed.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        clock: Clock | None = None,
+        pause: Callable[[float], None] = time.sleep,
+        foreign_keys: bool = True,
+    ) -> None:
+        self.address = address
+        self._clock = time.time if clock is None and address.file is not None else clock
+        self._pause = pause
+        self._lock = threading.Lock()  # held during every transaction, and while the process forks
+        self._engine = _engine(address, foreign_keys)
+        self._was_reached = False
+        self._closed = False
+        weakref.finalize(self, self._engine.dispose)
+        _ALL.add(self)
+
+    def read(self, work: Work[Result]) -> Result:
+        """What `work` finds.
+
+        Raises:
+            StorageError: if the database cannot be read.
+        """
+        return self._run(work, writes=False)
+
+    def write(self, work: Work[Result]) -> Result:
+        """What `work` returns, after all it has written is durable; nothing is written if it raises.
+
+        Raises:
+            StorageError: if the database cannot be written, or the connection was lost at the end, when it cannot be
+                known whether everything or nothing was written.
+        """
+        return self._run(work, writes=True)
+
+    def now(self, connection: Connection) -> float:
+        """The time by the storage's clock."""
+        if self._clock is not None:
+            return self._clock()
+        return float(connection.execute(_SERVER_NOW).scalar_one())
+
+    def close(self) -> None:
+        """Close the connection, for good."""
+        with self._lock:
+            self._closed = True
+            self._engine.dispose()
+
+    def before_fork(self) -> None:
+        """Wait for the transaction that runs, keep others from starting, and close the connection."""
+        self._lock.acquire()
+        self._engine.dispose()
+
+    def after_fork(self) -> None:
+        """Go on, in the parent and in the child."""
+        self._lock.release()
+
+    def _run(self, work: Work[Result], *, writes: bool) -> Result:
+        with self._lock:
+            if self._closed:
+                raise StorageError(f"storage {self.address} was closed; open it again")
+            pauses = iter(PAUSES)
+            while True:
+                try:
+                    return self._once(work, writes)
+                except SQLAlchemyError as error:
+                    pause = next(pauses, None)
+                    if pause is None or not self._may_try_again(error):
+                        raise explained(error, str(self.address)) from None
+                self._pause(pause)
+
+    def _once(self, work: Work[Result], writes: bool) -> Result:
+        with self._engine.connect() as connection:  # leaving without a commit rolls back
+            self._was_reached = True
+            transaction = connection.execution_options(**{_WRITES: writes}).begin()
+            result = work(connection)
+            try:
+                transaction.commit()
+            except DBAPIError as error:
+                if writes and is_loss(error):
+                    raise self._unsure() from None
+                raise
+            return result
+
+    def _may_try_again(self, error: SQLAlchemyError) -> bool:
+        """If others were in the way; or if a server is away that was there before: else the URL may be wrong."""
+        return is_conflict(error) or (is_loss(error) and self._was_reached)
+
+    def _unsure(self) -> StorageError:
+        return StorageError(
+            f"storage {self.address}: the connection was lost while writing, so the last change may be stored or not; "
+            "look at the study, and go on from what it says"
+        )
+
+
+def _engine(address: Address, foreign_keys: bool = True) -> Engine:
+    server = address.file is None
+    wanted = _SERVER_OPTIONS if server else _SQLITE_OPTIONS
+    try:
+        engine = create_engine(
+            address.url,
+            connect_args={name: value for name, value in wanted.items() if name not in address.url.query},
+            poolclass=QueuePool,
+            pool_size=1,
+            max_overflow=0,
+            isolation_level="READ COMMITTED" if server else "SERIALIZABLE",
+        )
+    except ImportError:
+        raise StorageError(
+            f"storage {address} needs psycopg; install it with: pip install 'fidelium[postgres]'"
+        ) from None
+    except SQLAlchemyError as error:
+        raise explained(error, str(address)) from None
+    if not server:
+        event.listen(engine, "connect", lambda connection, _: _prepare_sqlite(connection, foreign_keys))
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, foreign_keys: bool) -> None:
+    connection.isolation_level = None  # Python's driver leaves BEGIN to us
+    for pragma in (*_PRAGMAS, f"foreign_keys={int(foreign_keys)}"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes the lock at once: one that reads first could not write after somebody else has."""
+    writes = connection.get_execution_options().get(_WRITES, True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+_ALL: weakref.WeakSet[Database] = weakref.WeakSet()
+_FORKING: list[Database] = []
+
+
+def _before_fork() -> None:
+    _FORKING[:] = list(_ALL)
+    for database in _FORKING:
+        database.before_fork()
+
+
+def _after_fork() -> None:
+    for database in _FORKING:
+        database.after_fork()
+    _FORKING.clear()
+
+
+if os.name == "posix":
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

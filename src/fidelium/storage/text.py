@@ -1,0 +1,150 @@
+"""Records as text: what a storage writes down, exactly, and what it refuses or trims.
+
+Everything structured is JSON in ASCII: text of any kind survives in any database and encoding, numbers come back as
+the same bits and the same type, and `True`, `1` and `1.0` stay different.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fidelium.errors import StorageError, UnknownNameError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction
+from fidelium.space import Categorical, Integer, Parameter, Params, Real, SearchSpace
+from fidelium.storage.base import StudyRecord
+
+LONGEST_NAME = 255
+"""Characters of the name of a study or a worker."""
+
+LONGEST_REASON = 10_000
+"""Characters of a reason; of a longer one the head and, as errors end with what matters, more of the tail is kept."""
+
+_HEAD = LONGEST_REASON // 4
+
+_LISTED = 20
+"""Names that an error lists at most."""
+
+
+def checked_name(name: str, what: str = "a study's name") -> str:
+    """The name, if it can be stored.
+
+    Raises:
+        StorageError: if it is blank, too long, or holds what databases refuse.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise StorageError(f"{what} must be a text that is not blank, got {name!r}")
+    if len(name) > LONGEST_NAME:
+        raise StorageError(f"{what} has at most {LONGEST_NAME} characters, got {len(name)}: {name[:40]!r}...")
+    if "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise StorageError(f"{what} must not hold NUL or half of a surrogate pair, got {name!r}")
+    return name
+
+
+def unknown_study(name: object, known: Iterable[str]) -> UnknownNameError:
+    """The error of a name that no study has."""
+    names = [repr(each) for each in known]
+    listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    return UnknownNameError(
+        f"there is no study {str(name)[:LONGEST_NAME]!r} in this storage; it has {listed or 'none'}"
+    )
+
+
+def bounded_reason(reason: str | None) -> str | None:
+    """A reason as any database takes it: NUL and half surrogate pairs spelled out, the middle of a long one cut."""
+    if reason is None:
+        return None
+    if len(reason) > LONGEST_REASON:
+        cut = len(reason) - LONGEST_REASON
+        reason = f"{reason[:_HEAD]}\n[... {cut} characters cut ...]\n{reason[_HEAD + cut :]}"
+    return reason.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def params_text(params: Mapping[str, Any]) -> str:
+    """The values of a trial's parameters as JSON.
+
+    Raises:
+        StorageError: if a value is no text, number, truth value or None.
+    """
+    return _exact_json({name: _checked_choice(name, value) for name, value in params.items()})
+
+
+def params_of(text: str) -> Params:
+    """The inverse of `params_text`."""
+    return json.loads(text)
+
+
+def record_text(record: StudyRecord) -> str:
+    """Everything of a study's record but its name, as JSON: equal texts mean equal studies.
+
+    Raises:
+        StorageError: if a parameter or a choice cannot be written down.
+    """
+    return _exact_json(
+        {
+            "parameters": [[name, _described(name, each)] for name, each in record.space.parameters.items()],
+            "fidelities": [[rung.name, rung.cost] for rung in record.ladder],
+            "direction": str(record.direction),
+            "strategy": record.strategy,
+            "seed": int(record.seed),
+            "initial": {name: int(count) for name, count in record.initial.items()},
+        }
+    )
+
+
+def record_of(name: str, text: str) -> StudyRecord:
+    """The inverse of `record_text`; choices come back as a tuple."""
+    fields = json.loads(text)
+    return StudyRecord(
+        name=name,
+        space=SearchSpace({key: _parameter(each) for key, each in fields["parameters"]}),
+        ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
+        direction=Direction(fields["direction"]),
+        strategy=fields["strategy"],
+        seed=fields["seed"],
+        initial=fields["initial"],
+    )
+
+
+def _described(name: str, parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Categorical):
+        return {"kind": "categorical", "choices": [_checked_choice(name, choice) for choice in parameter.choices]}
+    if isinstance(parameter, Real | Integer):
+        kind = "real" if isinstance(parameter, Real) else "integer"
+        return {"kind": kind, "low": _plain(parameter.low), "high": _plain(parameter.high), "log": bool(parameter.log)}
+    raise StorageError(f"parameter {name!r} must be Real, Integer or Categorical to be stored, got {parameter!r}")
+
+
+def _parameter(fields: Mapping[str, Any]) -> Parameter:
+    if fields["kind"] == "categorical":
+        return Categorical(tuple(fields["choices"]))
+    kind = Real if fields["kind"] == "real" else Integer
+    return kind(fields["low"], fields["high"], fields["log"])
+
+
+def _plain(bound: Any) -> float | int:
+    return bound.item() if isinstance(bound, np.generic) else bound
+
+
+def _checked_choice(name: str, value: Any) -> Any:
+    """The value, if JSON gives back the same one: of these very types, for a subclass would come back as its base."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    raise StorageError(
+        f"parameter {name!r}: a database stores texts, numbers, truth values and None, got {value!r} of type "
+        f"{type(value).__name__}; use a text for it and look the object up in the objective"
+    )
+
+
+def _exact_json(data: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(data)
+    except ValueError as error:  # a whole number of thousands of digits
+        raise StorageError(f"a value is too large to be stored: {error}") from None
+    if json.loads(text) != data:
+        raise StorageError("a text holds two halves of a surrogate pair, which would come back joined; use plain text")
+    return text

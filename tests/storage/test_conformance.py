@@ -1,0 +1,129 @@
+"""Every storage obeys the laws of `fidelium.testing.storages`; a storage that does not is caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fidelium.storage.memory import MemoryStorage, MemoryStudy
+from fidelium.testing import storages as laws
+from fidelium.testing.storages import LAWS, Case, check_storage
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_every_storage_obeys(law, open_again, clock):
+    law(Case(open_again, clock.wait))
+
+
+def test_all_laws_at_once_by_the_real_clock():
+    storage = MemoryStorage()
+    check_storage(lambda: storage)
+
+
+@pytest.mark.parametrize(
+    "law", [laws.turns_are_exclusive_and_end, laws.silent_workers_lose_their_trials, laws.heartbeats_are_seen_by_all]
+)
+def test_times_by_the_databases_own_clock(law, url):
+    from fidelium.storage.sql.storage import SqlStorage
+
+    law(Case(lambda: SqlStorage(url)))
+
+
+class Forgetful(MemoryStudy):
+    """Does not look at the attempt."""
+
+    def finish(self, number: int, attempt: int, outcome: Any) -> Any:
+        return MemoryStudy.finish(self, number, self.trials()[number].attempt, outcome)
+
+
+class Generous(MemoryStudy):
+    """Hands out a running trial again."""
+
+    def claim(self, worker: str | None) -> Any:
+        return MemoryStudy.claim(self, worker) or next(iter(self.trials()), None)
+
+
+class Overwriting(MemoryStudy):
+    """Takes a number that is taken for the next one."""
+
+    def add(self, trial: Any, *, alive: bool = False) -> Any:
+        return MemoryStudy.add(self, replace(trial, number=len(self.trials())), alive=alive)
+
+
+class Untyped(MemoryStudy):
+    """Turns truth values into numbers."""
+
+    def add(self, trial: Any, *, alive: bool = False) -> Any:
+        params = {name: int(value) if isinstance(value, bool) else value for name, value in trial.params.items()}
+        return MemoryStudy.add(self, replace(trial, params=params), alive=alive)
+
+
+class Stubborn(MemoryStudy):
+    """Queues a trial again for ever."""
+
+    def recover(self, silent_for: float, dead: Any, retries: int) -> Any:
+        return MemoryStudy.recover(self, silent_for, dead, retries=10**9)
+
+
+class Impatient(MemoryStudy):
+    """Takes trials from people, too."""
+
+    def add(self, trial: Any, *, alive: bool = False) -> Any:
+        return MemoryStudy.add(self, trial, alive=True)
+
+
+class Greedy(MemoryStudy):
+    """Gives the turn to all."""
+
+    def take_turn(self, holder: str, seconds: float) -> bool:
+        return MemoryStudy.take_turn(self, holder, seconds) or True
+
+
+class Blind(MemoryStudy):
+    """Shows the first trials as they were when there were six."""
+
+    def trials(self) -> Any:
+        now = MemoryStudy.trials(self)
+        return self.__dict__.setdefault("first", now)[:5] + now[5:] if len(now) > 5 else now
+
+
+class Deaf(MemoryStudy):
+    """Takes no heartbeat."""
+
+    def beat(self, worker: str) -> None:
+        self.trials()
+
+
+CAUGHT_BY = {
+    Forgetful: laws.a_late_worker_is_refused,
+    Generous: laws.queued_trials_are_claimed_in_order,
+    Overwriting: laws.numbers_have_no_gaps,
+    Untyped: laws.trials_come_back_as_they_were_added,
+    Stubborn: laws.dead_workers_lose_their_trials_until_they_are_lost,
+    Impatient: laws.silent_workers_lose_their_trials,
+    Greedy: laws.turns_are_exclusive_and_end,
+    Blind: laws.everybody_sees_the_same,
+    Deaf: laws.heartbeats_are_seen_by_all,
+}
+
+
+class Faulty(MemoryStorage):
+    """A storage whose studies are of another kind; its second view of a study is a sound one."""
+
+    def __init__(self, kind: type[MemoryStudy], clock: Any) -> None:
+        MemoryStorage.__init__(self, clock)
+        self._kind = kind
+
+    def create(self, record: Any) -> MemoryStudy:
+        study = MemoryStorage.create(self, record)
+        study.__class__ = self._kind
+        return study
+
+
+@pytest.mark.parametrize("kind", CAUGHT_BY, ids=lambda kind: kind.__name__)
+def test_a_faulty_storage_is_caught(kind, clock):
+    storage = Faulty(kind, clock)
+    with pytest.raises(AssertionError, match="expected"):
+        CAUGHT_BY[kind](Case(lambda: storage, clock.wait))

@@ -1,0 +1,207 @@
+"""The schema: what migrations make is what a new database gets, other versions are refused, old files are read."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from fidelium.errors import StorageError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction, Trial, TrialState
+from fidelium.space import Categorical, Integer, Real, SearchSpace
+from fidelium.storage import StudyRecord, open_storage, schema_version, upgrade
+from fidelium.storage.sql import schema
+from fidelium.storage.sql.address import parse_address
+from fidelium.storage.sql.tables import METADATA
+from fidelium.storage.sql.upgrade import MIGRATIONS, _existing
+from fidelium.testing.storages import make_record, make_trial
+
+FROZEN = Path(__file__).parent / "frozen"
+
+
+def described(url: str) -> dict[str, object]:
+    """Everything that the database says of its tables."""
+    engine = sa.create_engine(parse_address(url).url, poolclass=sa.NullPool)
+    look = sa.inspect(engine)
+    return {
+        name: {
+            "columns": [(c["name"], str(c["type"]), c["nullable"], c["default"]) for c in look.get_columns(name)],
+            "key": look.get_pk_constraint(name),
+            "foreign": look.get_foreign_keys(name),
+            "unique": look.get_unique_constraints(name),
+            "indexes": sorted(look.get_indexes(name), key=str),
+        }
+        for name in look.get_table_names()
+    }
+
+
+def run_sql(url: str, statement: str) -> None:
+    engine = sa.create_engine(parse_address(url).url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.execute(sa.text(statement))
+
+
+def make_empty(url: str) -> None:
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).touch()
+
+
+def test_migrations_make_what_a_new_database_gets(url, tmp_path, request):
+    other = f"{url}.other" if url.startswith("sqlite") else request.getfixturevalue("new_database")()
+    make_empty(url)
+    assert upgrade(url) == (0, schema.CURRENT)
+    storage = open_storage(other)
+    storage.create(make_record("s"))
+    storage.close()
+    assert set(described(url)) == set(METADATA.tables)
+    assert described(url) == described(other)
+    assert schema_version(url) == schema_version(other) == schema.CURRENT
+    assert upgrade(other) == (schema.CURRENT, schema.CURRENT)
+    assert open_and_close(other) == ("s",)
+
+
+def open_and_close(url: str) -> tuple[str, ...]:
+    storage = open_storage(url)
+    names = storage.names()
+    storage.close()
+    return names
+
+
+def test_the_newest_migration_is_the_current_schema():
+    from alembic.script import ScriptDirectory
+
+    assert ScriptDirectory(str(MIGRATIONS)).get_heads() == [str(schema.CURRENT)]
+    assert {file.name for file in FROZEN.glob("*.db")} == {f"schema_{n + 1}.db" for n in range(schema.CURRENT)}
+
+
+def test_a_migration_that_replaces_a_table_keeps_what_refers_to_it(url):
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+
+    storage = open_storage(url)
+    storage.create(make_record("s")).add(make_trial(0))
+    storage.close()
+
+    def replace_table(connection: sa.Connection) -> None:
+        with Operations(MigrationContext.configure(connection)).batch_alter_table("fidelium_studies") as batch:
+            batch.alter_column("record", nullable=True)
+
+    with _existing(url) as database:
+        database.write(replace_table)
+    storage = open_storage(url)
+    assert len(storage.open("s").trials()) == 1
+    storage.close()
+
+
+def test_a_newer_schema_is_refused(url):
+    storage = open_storage(url)
+    storage.create(make_record("s"))
+    storage.close()
+    run_sql(url, "UPDATE fidelium_schema SET version_num = '99'")
+    for use in (open_storage, upgrade):
+        with pytest.raises(StorageError, match=r"newer fidelium \(schema 99, this one knows 1\); update fidelium"):
+            use(url)
+    assert schema_version(url) == 99
+
+
+def test_an_older_schema_is_refused_until_it_is_upgraded(url, monkeypatch):
+    storage = open_storage(url)
+    storage.create(make_record("s"))
+    storage.close()
+    monkeypatch.setattr(schema, "CURRENT", 2)
+    with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 2\).*fidelium storage upgrade"):
+        open_storage(url)
+
+
+def test_a_version_that_is_none_is_refused(url):
+    storage = open_storage(url)
+    storage.create(make_record("s"))
+    storage.close()
+    run_sql(url, "UPDATE fidelium_schema SET version_num = 'abc'")
+    with pytest.raises(StorageError, match="fidelium_schema holds 'abc'"):
+        open_storage(url)
+
+
+def test_other_tables_in_the_database_are_left_alone(url):
+    run_sql(url, "CREATE TABLE alembic_version (version_num VARCHAR(32))")
+    run_sql(url, "INSERT INTO alembic_version VALUES ('theirs')")
+    assert upgrade(url) == (0, schema.CURRENT)
+    assert set(described(url)) == {*METADATA.tables, "alembic_version"}
+
+
+def test_looking_makes_nothing(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path}/study.db")
+    assert storage.names() == ()
+    with pytest.raises(ValueError, match="there is no study 's' in this storage; it has none"):
+        storage.open("s")
+    assert list(tmp_path.iterdir()) == []
+    other = open_storage(f"sqlite:///{tmp_path}/study.db")
+    other.create(make_record("s")).add(make_trial(0))
+    assert storage.names() == ("s",)  # made by somebody else since
+    assert len(storage.open("s").trials()) == 1
+    storage.close()
+    other.close()
+
+
+def test_a_database_that_does_not_exist_is_not_upgraded(tmp_path):
+    for use in (upgrade, schema_version):
+        with pytest.raises(StorageError, match=r"there is no file .*typo\.db"):
+            use(f"sqlite:///{tmp_path}/typo.db")
+
+
+def test_opening_a_current_database_does_not_import_alembic(tmp_path):
+    url = f"sqlite:///{tmp_path}/study.db"
+    program = (
+        "import sys, fidelium, fidelium.storage as s; assert 'sqlalchemy' not in sys.modules; s.open_storage(None)\n"
+        "assert 'sqlalchemy' not in sys.modules; from fidelium.testing.storages import make_record\n"
+        f"s.open_storage({url!r}).create(make_record('a')); assert s.open_storage({url!r}).names() == ('a',)\n"
+        "assert 'sqlalchemy' in sys.modules and 'alembic' not in sys.modules and 'sqlalchemy.orm' not in sys.modules"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_schema_1_is_read_as_it_was_written(tmp_path):
+    file = shutil.copy(FROZEN / "schema_1.db", tmp_path / "study.db")
+    assert schema_version(f"sqlite:///{file}") == 1
+    upgrade(f"sqlite:///{file}")
+    storage = open_storage(f"sqlite:///{file}")
+    store = storage.open("plate ä")
+    low, high = Fidelity("coarse", 1), Fidelity("fine", 2.5)
+    parameters = {"x": Real(-1, 1.5), "r": Real(1e-9, 1.0, log=True), "n": Integer(1, 64, log=True)}
+    space = SearchSpace(parameters | {"c": Categorical(("ä\0\ud800", True, 1, 0.1, None))})
+    ladder, sizes = FidelityLadder((low, high)), {"coarse": 20, "fine": 2}
+    assert store.record == StudyRecord("plate ä", space, ladder, Direction.MINIMIZE, "dnn-mfbo", 2**80, sizes)
+    choices = ("ä\0\ud800", True, 1, 0.1, None, 1)
+    params = [{"x": 0.1 + 0.2, "r": 1e-9, "n": number + 1, "c": choice} for number, choice in enumerate(choices)]
+    trials = store.trials()
+    storage.close()
+    assert [type(trial.params["c"]) for trial in trials] == [str, bool, int, float, type(None), int, int, int]
+    done, failed, lost = TrialState.DONE, TrialState.FAILED, TrialState.LOST
+    queued, running = TrialState.QUEUED, TrialState.RUNNING
+    ended = Trial(1, params[1], high, done, worker="host:1", started=1006.25, heartbeat=1006.25, finished=1007.25)
+    lost_reason = "worker host:1 has ended in attempt 1; not tried again"
+    assert trials == (
+        Trial(0, params[0], low, done, 1 / 3, given=True, finished=1000.25),
+        replace(ended, value=-2.5e-300, measured_cost=7.5),
+        replace(later(ended, 2), number=2, params=params[2], fidelity=low, state=failed, reason=FAILURE),
+        replace(later(ended, 4), number=3, params=params[3], state=lost, reason=lost_reason),
+        Trial(4, params[4], low, queued, reason="interrupted again", attempt=2, worker="host:3", started=1016.25),
+        Trial(5, params[5], high, queued, worker="host:3", started=1013.25),
+        Trial(6, params[5], high, running, worker="host:4", started=1019.25, heartbeat=1020.25),
+        Trial(7, params[5], low, running, started=1021.25),
+    )
+
+
+FAILURE = "mesher: exit code 3\nlast line"
+
+
+def later(trial: Trial, seconds: int) -> Trial:
+    times = {name: getattr(trial, name) + seconds for name in ("started", "heartbeat", "finished")}
+    return replace(trial, **times)

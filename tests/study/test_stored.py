@@ -1,0 +1,148 @@
+"""Studies in a storage: going on, loading, sharing between processes."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+
+import fidelium as fd
+from fidelium.errors import SettingError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.history import TrialState
+
+SPACE = {
+    "x": fd.Real(0, 1),
+    "n": fd.Integer(1, 9, log=True),
+    "glue": fd.Categorical(["epoxy", None, True, 1, "'; rm -rf /\n\0é"]),
+}
+LADDER = [fd.Fidelity("coarse", 1), fd.Fidelity("fine", 10)]
+
+
+def make(url, **changes):
+    settings = {"direction": "maximize", "strategy": "random", "storage": url, "name": "plate"} | changes
+    return fd.create_study(SPACE, LADDER, **settings)
+
+
+@pytest.fixture
+def url(tmp_path) -> str:
+    return f"sqlite:///{tmp_path}/plate.db"
+
+
+def objective(params, fidelity):
+    return params["x"] * params["n"] + fidelity.cost
+
+
+def test_a_study_is_loaded_as_it_was_left(url):
+    study = make(url, seed=7, initial={"coarse": 3, "fine": 1})
+    study.optimize(objective, 60)
+    study.add_observation({"x": 0.5, "n": 3, "glue": None}, "fine", 2.5)
+    study.tell(study.ask(), failed="mesher crashed")
+    asked = study.ask()
+    loaded = fd.load_study(url, "plate")
+    assert loaded.trials == study.trials
+    assert (loaded.space, loaded.ladder, loaded.direction) == (study.space, study.ladder, study.direction)
+    assert (loaded.seed, loaded.strategy, loaded.initial) == (7, "random", {"coarse": 3, "fine": 1})
+    assert (loaded.best, loaded.spent) == (study.best, study.spent)
+    loaded.tell(asked.number, 3.0)
+    assert asked.value == 3.0
+
+
+def test_the_next_query_is_the_one_the_undisturbed_study_would_ask(url):
+    whole = make(None, seed=3, initial={"coarse": 7, "fine": 2})
+    whole.optimize(objective, 127)
+    make(url, seed=3, initial={"coarse": 7, "fine": 2})
+    for budget in (3, 27, 57, 127):
+        fd.load_study(url).optimize(objective, budget)
+    assert fd.load_study(url).trials == whole.trials
+
+
+def test_a_model_based_study_interrupted_and_loaded_asks_what_the_undisturbed_one_does(url):
+    calls = itertools.count()
+
+    def interrupted(params, fidelity):
+        if next(calls) in (4, 7):
+            raise KeyboardInterrupt
+        return objective(params, fidelity)
+
+    whole = make(None, strategy="sf-ei", initial={"fine": 4})
+    whole.optimize(objective, 80)
+    make(url, strategy="sf-ei", initial={"fine": 4})
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            fd.load_study(url).optimize(interrupted, 80)
+    study = fd.load_study(url)
+    study.optimize(interrupted, 80)
+    assert tuple(replace(trial, attempt=1) for trial in study.trials) == whole.trials
+
+
+def test_a_name_is_taken_once(url):
+    make(url)
+    with pytest.raises(StudyExistsError, match=r"'plate'.*load_if_exists"):
+        make(url)
+    assert make(url, name="beam").name == "beam"
+    with pytest.raises(UnknownNameError, match="'plate', 'beam'"):
+        fd.load_study(url)
+    with pytest.raises(UnknownNameError, match="'shell'"):
+        fd.load_study(url, "shell")
+
+
+def test_a_study_goes_on_if_it_is_the_same(url):
+    make(url).optimize(objective, 30)
+    again = make(url, load_if_exists=True, strategy="sf-ei")
+    assert again.spent == 30
+    assert again.strategy == "sf-ei"
+    with pytest.raises(SettingError, match="has other direction: maximize there, minimize here"):
+        make(url, load_if_exists=True, direction="minimize")
+    with pytest.raises(SettingError, match="has other parameters"):
+        fd.create_study(
+            {"x": fd.Real(0, 2)}, LADDER, direction="maximize", storage=url, name="plate", load_if_exists=True
+        )
+    with pytest.raises(SettingError, match="has other fidelities"):
+        fd.create_study(SPACE, LADDER[:1], direction="maximize", storage=url, name="plate", load_if_exists=True)
+
+
+def test_a_strategy_object_must_be_brought_again(url, fake):
+    make(url, strategy=fake)
+    with pytest.raises(SettingError, match="pass it"):
+        fd.load_study(url)
+    assert fd.load_study(url, strategy=fake).strategy is fake
+
+
+def test_who_was_taken_for_dead_is_refused(url):
+    study = make(url, initial={})
+    late = study.start(10, "elsewhere/1/abc")
+    (taken,) = study.store.recover(60.0, {"elsewhere/1/abc"}, 3)
+    assert taken.state is TrialState.QUEUED
+    again = study.ask()
+    assert (again.number, again.attempt) == (late.number, 2)
+    with pytest.raises(TrialError):
+        study.tell(late, 1.0)
+    study.tell(again, 2.0)
+    assert study.trials[0].value == 2.0
+
+
+def _work(url: str, count: int) -> None:
+    study = fd.load_study(url)
+    for _ in range(count):
+        trial = study.ask()
+        study.tell(trial, float(trial.number))
+
+
+@pytest.mark.parametrize("server", [False, True], ids=["sqlite", "postgresql"])
+def test_four_processes_ask_and_tell_one_study(url, new_database, server):
+    where = new_database() if server else url
+    name = "shared"
+    fd.create_study(SPACE, LADDER, direction="maximize", strategy="random", storage=where, name=name)
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_work, args=(where, 25)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    trials = fd.load_study(where, name).trials
+    assert [trial.number for trial in trials] == list(range(100))
+    assert [trial.value for trial in trials] == [float(number) for number in range(100)]
+    assert len({(tuple(t.params.items()), t.fidelity.name) for t in trials}) == 100
