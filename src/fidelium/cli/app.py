@@ -11,50 +11,83 @@ from typing import Annotated
 import typer
 
 from fidelium import __version__
+from fidelium.cli.answers import best, predict, recommend
+from fidelium.cli.ask_tell import ask, tell
 from fidelium.cli.bench import bench
 from fidelium.cli.demo import demo
+from fidelium.cli.exchange import export, import_
+from fidelium.cli.lists import problems, strategies
 from fidelium.cli.plot import plot
+from fidelium.cli.run import run, worker
+from fidelium.cli.starting import init, schema
+from fidelium.cli.status import status
+from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
-from fidelium.errors import FideliumError, SettingError
+from fidelium.cli.words import examples
+from fidelium.errors import FideliumError
 
 app = typer.Typer(
     name="fidelium",
     help="Find the best design of an expensive simulation while paying mostly for cheap ones.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises: its base class, which Typer took over from click under another name."""
 
-app.command()(demo)
-app.command()(tune)
-app.add_typer(bench, name="bench")
-app.add_typer(plot, name="plot")
+_NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
+"""So that -1.5 is a value; an option that does not exist is then no number either."""
 
+_RUN, _LOOK, _DATA, _BUILT_IN = "Run a study", "Look at a study", "Bring data in and out", "Built in"
 
-@app.command()
-def problems() -> None:
-    """List the built-in problems."""
-    from fidelium import problems as known
-
-    for name in known.names():
-        try:
-            problem = known.get(name)
-        except SettingError as error:  # an extra is missing
-            typer.echo(f"{name}: {error}")
-            continue
-        costs = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in problem.ladder)
-        typer.echo(f"{name}: {problem.direction} over {', '.join(problem.space.names)}; {costs}; {problem.reference}")
-
-
-@app.command()
-def strategies() -> None:
-    """List the strategies, the default first."""
-    from fidelium.strategies import registry
-
-    for name in registry.names():
-        typer.echo(name)
+app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
+app.command(
+    epilog=examples("fidelium run study.yaml", "fidelium run study.yaml --workers 4 --budget 500"), rich_help_panel=_RUN
+)(run)
+app.command(epilog=examples("fidelium worker study.yaml --workers 2"), rich_help_panel=_RUN)(worker)
+app.command(
+    epilog=examples("fidelium ask study.yaml", "fidelium ask sqlite:///study.db --name beam"), rich_help_panel=_RUN
+)(ask)
+app.command(
+    context_settings=_NEGATIVE_NUMBERS,
+    epilog=examples(
+        "fidelium tell study.yaml 12 -3.5",
+        'fidelium tell study.yaml 12 --failed "the mesher crashed"',
+        """echo '{"number": 12, "value": 3.5}' | fidelium tell study.yaml -""",
+    ),
+    rich_help_panel=_RUN,
+)(tell)
+app.command(
+    epilog=examples("fidelium status study.yaml --watch", "fidelium status study.yaml --json"), rich_help_panel=_LOOK
+)(status)
+app.command(epilog=examples("fidelium best study.yaml --json"), rich_help_panel=_LOOK)(best)
+app.command(epilog=examples("fidelium recommend study.yaml"), rich_help_panel=_LOOK)(recommend)
+app.command(
+    epilog=examples(
+        "fidelium predict study.yaml --at height=0.1 --at layers=2 --at core=foam",
+        "fidelium predict study.yaml --designs designs.csv --fidelity coarse --json",
+    ),
+    rich_help_panel=_LOOK,
+)(predict)
+app.add_typer(plot, name="plot", rich_help_panel=_LOOK)
+app.command(
+    epilog=examples("fidelium export study.yaml trials.csv", "fidelium export study.yaml trials.parquet"),
+    rich_help_panel=_DATA,
+)(export)
+app.command(
+    "import",
+    epilog=examples(
+        "fidelium import study.yaml old.csv", "fidelium import study.yaml old.csv --fidelity coarse --column value=mass"
+    ),
+    rich_help_panel=_DATA,
+)(import_)
+app.add_typer(storage, name="storage", rich_help_panel=_DATA)
+app.command(epilog=examples("fidelium schema > study.schema.json"), rich_help_panel=_BUILT_IN)(schema)
+app.command(epilog=examples("fidelium strategies"), rich_help_panel=_BUILT_IN)(strategies)
+app.command(epilog=examples("fidelium problems --json"), rich_help_panel=_BUILT_IN)(problems)
+app.command(epilog=examples("fidelium demo", "fidelium demo plate --budget 100"), rich_help_panel=_BUILT_IN)(demo)
+app.command(epilog=examples("fidelium tune --problem levy --method both"), rich_help_panel=_BUILT_IN)(tune)
+app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 
 
 def main(arguments: list[str] | None = None) -> None:

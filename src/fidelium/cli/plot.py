@@ -4,29 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fidelium.cli.files import make_folder
+from fidelium.cli.options import Name, Where, complete_problem
+from fidelium.cli.where import find, load
+from fidelium.cli.words import examples
 from fidelium.errors import SettingError
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 plot = typer.Typer(help="Draw pictures.")
 
+Out = Annotated[Path, typer.Option(help="Folder for the picture.")]
 
-@plot.command()
+
+@plot.command(epilog=examples("fidelium plot study study.yaml --out pictures"))
+def study(where: Where, name: Name = None, out: Out = Path("plots")) -> None:
+    """Draw how a study went, and what its model believes."""
+    from fidelium import plots
+    from fidelium.execution.folders import safe_name
+
+    chosen = load(find(where, name))
+    figure = plots.overview(chosen)
+    _write(figure, out, f"{safe_name(chosen.name or 'study')}-overview")
+
+
+@plot.command(epilog=examples("fidelium plot problem branin", "fidelium plot problem plate --at density=7000"))
 def problem(
-    name: Annotated[str, typer.Argument(help="Built-in problem, as `fidelium problems` lists them.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Built-in problem, as `fidelium problems` lists them.", autocompletion=complete_problem),
+    ],
     at: Annotated[
         list[str] | None, typer.Option(help="A parameter of the design to draw, as name=value; may be repeated.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("plots"),
+    out: Out = Path("plots"),
 ) -> None:
     """Draw what a built-in problem looks like at each fidelity; parameters that are not given are the optimum's."""
     from fidelium import plots, problems
 
     chosen = problems.get(name)
     figure = plots.picture(chosen, chosen.optimisers[0] | parse_values(at or []))
+    _write(figure, out, name)
+
+
+def _write(figure: Figure, out: Path, name: str) -> None:
+    from fidelium import plots
+
     make_folder(out)
     html, png = out / f"{name}.html", out / f"{name}.png"
     plots.write(figure, html, png)
@@ -47,8 +75,3 @@ def parse_values(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             raise SettingError(f"a parameter must look like name=value with a number, got {text!r}") from None
     return values
-
-
-@plot.callback()
-def _pictures() -> None:
-    """Keep `problem` a command of its own, though it is the only one."""

@@ -1,0 +1,142 @@
+"""Which study a command is about: the path of a study.yaml, or the URL of a storage with the study's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fidelium.cli.words import command
+from fidelium.errors import SettingError, UnknownNameError
+
+if TYPE_CHECKING:
+    from fidelium.config import StudyFile
+    from fidelium.storage import Storage, StudyStore
+    from fidelium.study import Study
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study is.
+
+    Args:
+        where: what the user wrote.
+        storage: the URL of its storage.
+        name: what it is called; None for the only one in its storage.
+        file: the file that describes it, if that was named.
+    """
+
+    where: str
+    storage: str
+    name: str | None
+    file: StudyFile | None
+
+    @property
+    def budget(self) -> float | None:
+        """What it may spend in total, if that is written down."""
+        return None if self.file is None else self.file.budget
+
+    def command(self, name: str, *more: str) -> str:
+        """A command about this study, as it can be pasted into a shell."""
+        named = ("--name", self.name) if self.file is None and self.name is not None else ()
+        return command(*name.split(), self.where, *more, *named)
+
+    def shown(self) -> str:
+        """The storage as it may be shown to anybody: without its password."""
+        from fidelium.storage.sql.address import parse_address
+
+        return str(parse_address(self.storage))
+
+
+def is_url(where: str) -> bool:
+    """Whether this is the URL of a storage; else it is a path."""
+    return "://" in where
+
+
+def find(where: str, name: str | None = None) -> Place:
+    """Where the study is that a command is about.
+
+    Raises:
+        ConfigError: if the file cannot be read or is not valid.
+        SettingError: if a name is given beside a file.
+    """
+    if is_url(where):
+        return Place(where, where, name, None)
+    from fidelium import config
+
+    file = config.load(Path(where))
+    if name is not None and name != file.name:
+        raise SettingError(f"{where} names its study {file.name!r} itself; leave --name out, or change it there")
+    return Place(where, file.storage, file.name, file)
+
+
+def find_file(where: str) -> tuple[Place, StudyFile]:
+    """The same for commands that run simulations: how to do so stands in the file.
+
+    Raises:
+        SettingError: if it is a URL.
+        ConfigError: if the file cannot be read or is not valid.
+    """
+    place = find(where) if not is_url(where) else None
+    if place is None or place.file is None:
+        raise SettingError("which programs to run stands in a study.yaml, so give its path instead of a URL")
+    return place, place.file
+
+
+def store_of(place: Place) -> StudyStore:
+    """The trials of a study that has been started; looking at one that has not makes nothing.
+
+    Raises:
+        UnknownNameError: if there is no such study.
+        StorageError: if the storage cannot be opened.
+    """
+    from fidelium.storage import open_storage
+
+    storage = open_storage(place.storage)
+    if place.file is not None and place.name not in storage.names():
+        raise UnknownNameError(
+            f"the study {place.name!r} of {place.where} has not been started; start it with: {place.command('run')}"
+        )
+    return storage.open(_only(storage, place) if place.name is None else place.name)
+
+
+def load(place: Place) -> Study:
+    """A study that has been started, with the strategy that its file names now.
+
+    Raises:
+        FideliumError: as `store_of`, and if the file's parameters, fidelities or direction are no longer the study's.
+    """
+    store_of(place)
+    return start(place)
+
+
+def start(place: Place) -> Study:
+    """A study, made from its file if it has not been started.
+
+    Raises:
+        FideliumError: as `load`, but for studies that do not exist yet.
+    """
+    from fidelium.study import create_study, load_study
+
+    file = place.file
+    if file is None:
+        return load_study(place.storage, place.name)
+    return create_study(
+        file.space,
+        file.ladder,
+        direction=file.direction,
+        strategy=file.strategy,
+        seed=file.seed,
+        storage=file.storage,
+        name=file.name,
+        initial=file.initial,
+        load_if_exists=True,
+    )
+
+
+def _only(storage: Storage, place: Place) -> str:
+    names = storage.names()
+    if len(names) == 1:
+        return names[0]
+    there = ", ".join(map(repr, names)) if names else "none yet"
+    raise UnknownNameError(f"say which study of {place.shown()} is meant with --name; there are: {there}")

@@ -1,0 +1,173 @@
+"""The examples run as their pages say, with smaller budgets; what they find is checked against what is known."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fidelium import problems
+from fidelium.cli import main
+from fidelium.config import load
+from fidelium.history import TrialState
+from fidelium.storage import open_storage
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Callable[..., Path]:
+    """Copies an example; its strategy is random search, which is quick."""
+
+    def copy(name: str) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(EXAMPLES / name, folder)
+        file = folder / "study.yaml"
+        if file.exists():
+            file.write_text(file.read_text() + "\nstrategy: random\n")
+        return folder
+
+    return copy
+
+
+@pytest.fixture
+def fidelium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Calls the command line in this process, and returns what it prints."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(folder: Path, *arguments: str) -> str:
+        monkeypatch.chdir(folder)
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        assert end.value.code == 0, captured.err
+        return captured.out
+
+    return call
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command of an example's page prints."""
+    bin_ = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def done(folder: Path, name: str):
+    trials = open_storage(f"sqlite:///{folder}/{name}.db").open(name).trials()
+    assert all(trial.state is TrialState.DONE for trial in trials)
+    return trials
+
+
+@pytest.mark.parametrize("name", ["plate", "fin", "ask_tell", "old_runs"])
+def test_every_shipped_file_is_valid_and_as_a_user_wants_it(name: str) -> None:
+    file = load(EXAMPLES / name / "study.yaml")
+    assert file.strategy == "dnn-mfbo"
+    assert file.budget >= 60
+
+
+def test_every_example_is_in_the_table() -> None:
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+    page = (EXAMPLES / "README.md").read_text()
+    assert folders == {"plate", "fin", "python", "ask_tell", "old_runs"}
+    assert all(f"]({name})" in page and (EXAMPLES / name / "README.md").exists() for name in folders)
+
+
+def test_the_plate_as_a_program_computes_what_the_problem_does(example, fidelium) -> None:
+    folder = example("plate")
+    text = (folder / "study.yaml").read_text().replace("{coarse: 20, fine: 4}", "{coarse: 1, fine: 1}")
+    (folder / "study.yaml").write_text(text)
+    fidelium(folder, "run", "study.yaml", "--budget", "11", "--workers", "2")
+    plate = problems.get("plate")
+    trials = done(folder, "plate")
+    assert {trial.fidelity.name for trial in trials} == {"coarse", "fine"}
+    for trial in trials:
+        assert trial.value == pytest.approx(plate.evaluate(trial.params, trial.fidelity.name), rel=1e-9)
+        assert trial.measured_cost == trial.fidelity.cost  # the program says so
+    assert plate.ladder.costs == load(folder / "study.yaml").ladder.costs
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_the_fin_reads_its_deck_and_agrees_with_the_formula(example, fidelium) -> None:
+    folder = example("fin")
+    run(folder, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", "fin", "fin.c", "-lm")
+    out = fidelium(folder, "run", "study.yaml", "--budget", "45")
+    best = max((trial for trial in done(folder, "fin") if trial.fidelity.name == "fine"), key=lambda t: t.value or 0.0)
+    assert f"best observed: {best.value:.6g} in trial {best.number}" in out
+    deck = (folder / f"runs/{best.number:05d}-fine/fin.inp").read_text().split()
+    assert deck[:2] == ["LENGTH", f"{best.params['length']:.6E}"]
+    assert deck[-3:] == ["CELLS", "2000", "END"]
+
+    # a straight fin gives off √(h P k A) T tanh(m L), m² = h P / (k A)
+    (folder / "straight.inp").write_text("LENGTH 0.06\nTHICKNESS 2E-3\nTAPER 0\nCELLS 2000\nEND\n")
+    report = run(folder, "./fin", "straight.inp")
+    flow = float(report.partition("HEAT FLOW       (W) =")[2].split()[0])
+    root = math.sqrt(50 * 0.2 / (200 * 0.1 * 2e-3))
+    assert flow == pytest.approx(math.sqrt(50 * 0.2 * 200 * 0.1 * 2e-3) * 60 * math.tanh(root * 0.06), rel=1e-5)
+
+
+def test_plain_python_is_short_and_finds_the_hill(example, monkeypatch, capsys) -> None:
+    folder = example("python")
+    text = (folder / "optimize.py").read_text()
+    assert sum(bool(line.strip()) for line in text.splitlines()) <= 15
+    (folder / "optimize.py").write_text(text.replace('direction="maximize"', 'direction="maximize", strategy="random"'))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("fidelium.Study.recommend", lambda study: "the model is tested elsewhere")
+    runpy.run_path(str(folder / "optimize.py"))
+    trials = done(folder, "hill")
+    assert sum(trial.cost for trial in trials) <= 100
+    top = max(trial.value or 0.0 for trial in trials if trial.fidelity.name == "survey")
+    assert f"value={top}" in capsys.readouterr().out
+    runpy.run_path(str(folder / "optimize.py"))  # the budget is spent: nothing more is run
+    assert done(folder, "hill") == trials
+
+
+def test_the_shell_script_asks_and_tells_until_the_budget_is_spent(example) -> None:
+    folder = example("ask_tell")
+    file = folder / "study.yaml"
+    file.write_text(file.read_text().replace("budget: 60", "budget: 6").replace("blasius: 8", "blasius: 1"))
+    file.write_text(file.read_text().replace("colebrook: 2", "colebrook: 1"))
+    out = run(folder, "sh", "drive.sh", "study.yaml")
+    trials = done(folder, "pipe")
+    assert [trial.fidelity.name for trial in trials] == ["blasius", "colebrook"]
+    assert out.startswith(f"{trials[-1].value:.6g} at colebrook in trial 1\n")
+    assert all(trial.worker is None for trial in trials)
+    for trial in trials:  # the same program gives the same through `fidelium run`: once more by hand
+        arguments = [f"{name}={trial.params[name]}" for name in ("diameter", "pipes")]
+        fidelity = f"fidelity={trial.fidelity.name}"
+        again = run(folder, "awk", "-v", arguments[0], "-v", arguments[1], "-v", fidelity, "-f", "pipe.awk")
+        assert float(again) == trial.value
+    velocity = 0.05 / (math.pi / 4 * 0.2**2)
+    root = -1.8 * math.log10(6.9 / (velocity * 0.2 / 1e-6) + (5e-5 / 0.2 / 3.7) ** 1.11)  # Haaland's formula
+    pressure = root**-2 * 1000 / 0.2 * 500 * velocity**2
+    price = 60000 * 0.2**1.3 + 0.15 * 10 * 8.76 * 0.05 * pressure / 0.7
+    fine = run(folder, "awk", "-v", "diameter=0.2", "-v", "pipes=1", "-v", "fidelity=colebrook", "-f", "pipe.awk")
+    assert float(fine) == pytest.approx(price, rel=0.02)  # that formula is good to 2 %
+
+
+def test_old_runs_are_free_and_the_study_goes_on_from_them(example, fidelium) -> None:
+    folder = example("old_runs")
+    columns = ["--column", "coil=D", "--column", "wire=d", "--column", "value=mass_kg"]
+    for imported, known in ((24, 0), (0, 24)):
+        out = fidelium(folder, "import", "study.yaml", "old_runs.csv", *columns, "--json")
+        assert json.loads(out) == {"rows": 24, "imported": imported, "known": known}
+    fidelium(folder, "run", "study.yaml", "--budget", "10")
+    trials = done(folder, "spring")
+    assert [trial.given for trial in trials[:24]] == [True] * 24
+    assert sum(trial.cost for trial in trials) == 10
+    spring = runpy.run_path(str(folder / "spring.py"))["spring"]
+    for trial in trials:
+        assert trial.value == pytest.approx(spring(fidelity=trial.fidelity.name, **trial.params), rel=1e-5)
+    with (folder / "old_runs.csv").open(newline="") as stream:
+        assert [float(row["d"]) for row in csv.DictReader(stream)] == [t.params["wire"] for t in trials[:24]]
