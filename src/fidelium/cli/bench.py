@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fidelium.cli.bench_storage import storage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from fidelium.experiments.spec import Spec
     from fidelium.experiments.speed import Speed
 
-bench = typer.Typer(help="Measure strategies: their regret against cost, and their speed.")
+bench = typer.Typer(help="Measure strategies (their regret against cost, and their speed), and storages.")
 
 RESULTS = Path("results")
 """Where records go: the shipped experiments share them, for their studies are the same."""
@@ -138,6 +140,9 @@ def speed(
     if json is not None:
         json.write_text(dumps(measuring.report(results), indent=2) + "\n")
         typer.echo(f"results written to {json}")
+
+
+bench.command()(storage)
 
 
 def _run_and_report(
