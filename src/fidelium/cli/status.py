@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.where import Place, find, store_of
+from fidelium.cli.where import Place, glance, store_of
 from fidelium.cli.words import counted, design, duration, first_line, grid, number, print_json, visible
 from fidelium.errors import SettingError
 
@@ -35,7 +35,7 @@ def status(
     """Show a study: trials, cost by fidelity, the best, what runs now, and what failed and why."""
     if watch and as_json:
         raise SettingError("--watch is for people and --json for programs: give one of them")
-    place = find(where, name)
+    place = glance(where, name)
     store = store_of(place)
     if as_json:
         print_json(_look(place, store).as_json(time.time()))

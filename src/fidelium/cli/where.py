@@ -23,22 +23,19 @@ class Place:
         where: what the user wrote.
         storage: the URL of its storage.
         name: what it is called; None for the only one in its storage.
-        file: the file that describes it, if that was named.
+        budget: what it may spend in total, if that is written down.
+        file: the file that describes it, if that was named and read.
     """
 
     where: str
     storage: str
     name: str | None
-    file: StudyFile | None
-
-    @property
-    def budget(self) -> float | None:
-        """What it may spend in total, if that is written down."""
-        return None if self.file is None else self.file.budget
+    budget: float | None = None
+    file: StudyFile | None = None
 
     def command(self, name: str, *more: str) -> str:
         """A command about this study, as it can be pasted into a shell."""
-        named = ("--name", self.name) if self.file is None and self.name is not None else ()
+        named = ("--name", self.name) if is_url(self.where) and self.name is not None else ()
         return command(*name.split(), self.where, *more, *named)
 
     def shown(self) -> str:
@@ -61,13 +58,35 @@ def find(where: str, name: str | None = None) -> Place:
         SettingError: if a name is given beside a file.
     """
     if is_url(where):
-        return Place(where, where, name, None)
+        return Place(where, where, name)
     from fidelium import config
 
     file = config.load(Path(where))
-    if name is not None and name != file.name:
-        raise SettingError(f"{where} names its study {file.name!r} itself; leave --name out, or change it there")
-    return Place(where, file.storage, file.name, file)
+    _check_name(where, name, file.name)
+    return Place(where, file.storage, file.name, file.budget, file)
+
+
+def glance(where: str, name: str | None = None) -> Place:
+    """The same for commands that only look at the trials, and quickly: a file is not checked beyond what is needed.
+
+    Raises:
+        ConfigError: if the file cannot be read, or does not say where the study is.
+        SettingError: if a name is given beside a file.
+    """
+    if is_url(where):
+        return Place(where, where, name)
+    from fidelium import config
+
+    seen = config.glance(Path(where))
+    if seen is None:
+        return find(where, name)
+    _check_name(where, name, seen.name)
+    return Place(where, seen.storage, seen.name, seen.budget)
+
+
+def _check_name(where: str, name: str | None, said: str) -> None:
+    if name is not None and name != said:
+        raise SettingError(f"{where} names its study {said!r} itself; leave --name out, or change it there")
 
 
 def find_file(where: str) -> tuple[Place, StudyFile]:
@@ -93,7 +112,7 @@ def store_of(place: Place) -> StudyStore:
     from fidelium.storage import open_storage
 
     storage = open_storage(place.storage)
-    if place.file is not None and place.name not in storage.names():
+    if not is_url(place.where) and place.name not in storage.names():
         raise UnknownNameError(
             f"the study {place.name!r} of {place.where} has not been started; start it with: {place.command('run')}"
         )

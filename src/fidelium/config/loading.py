@@ -7,12 +7,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fidelium.config import model
+from fidelium.config.glancing import storage_url
 from fidelium.config.mistakes import first_mistake
 from fidelium.config.nodes import Document, read_document
 from fidelium.config.programs import program_of
 from fidelium.config.study_file import Failures, StudyFile
 from fidelium.errors import FideliumError, UnknownNameError
-from fidelium.execution.folders import safe_name
 from fidelium.execution.values import check_parameters
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
@@ -38,7 +38,7 @@ def load(path: Path | str) -> StudyFile:
         strategy=section.strategy,
         seed=section.seed,
         initial=section.initial,
-        storage=_storage(document, section),
+        storage=storage_url(document, section.name, section.storage),
         budget=section.budget,
         workers=section.workers,
         failures=Failures(section.failures.retries, section.failures.then == "stop"),
@@ -87,21 +87,6 @@ def _ladder(document: Document, section: model.StudySection) -> FidelityLadder:
         with document.blamed("fidelities", position):
             rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
     return FidelityLadder(rungs)
-
-
-def _storage(document: Document, section: model.StudySection) -> str:
-    """The storage's URL, an SQLite file's path made whole."""
-    url = section.storage or f"sqlite:///{safe_name(section.name)}.db"
-    scheme, mark, rest = url.partition("://")
-    if not mark or not scheme:
-        raise document.mistake(("storage",), f"expected a URL such as sqlite:///{url}, got {url!r}")
-    file = rest.removeprefix("/")
-    if not scheme.startswith("sqlite") or file in ("", ":memory:"):
-        return url
-    folder = document.path.absolute().parent
-    if "?" in str(folder):
-        raise document.mistake(("storage",), f"no URL can say a path with a question mark; move {str(folder)!r}")
-    return f"{scheme}:///{folder / file}"
 
 
 def _check(file: StudyFile) -> None:

@@ -176,7 +176,7 @@ class _Loop:
 
     def _stop(self, reason: str) -> None:
         self.stopped = True
-        _log.info("starting nothing more: %s", reason)
+        _log.warning("starting nothing more: %s", reason)
 
     def _others_run(self) -> bool:
         """Whether workers elsewhere have trials of this study."""

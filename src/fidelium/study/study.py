@@ -370,7 +370,7 @@ class Study:
         history = self.history(self.remaining(budget))
         if not history.affordable:
             raise BudgetError(
-                f"the rest of the budget, {history.remaining:g} of {budget:g}, buys no query; "
+                f"the rest of the budget, {max(history.remaining, 0.0):g} of {budget:g}, buys no query; "
                 f"the cheapest costs {self.ladder[0].cost:g}"
             )
         number = len(history.trials)
