@@ -232,6 +232,6 @@ def test_every_comment_of_the_starter_can_be_switched_on(tmp_path):
     (tmp_path / "all.yaml").write_text("\n".join([*lines, *settings]), encoding="utf-8")
     file = load(tmp_path / "all.yaml")
     assert [line.split(":")[0] for line in settings] == [
-        *("strategy", "seed", "workers", "storage", "environment", "templates", "result", "stop", "runs")
+        *("strategy", "seed", "workers", "storage", "initial", "environment", "templates", "result", "stop", "runs")
     ]
     assert file.stop == Stop(wall_time=28800.0, trials=100, no_improvement=60.0)
