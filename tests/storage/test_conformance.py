@@ -9,12 +9,14 @@ import pytest
 
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
-from fidelium.testing.storages import LAWS, Case, check_storage
+from fidelium.testing.storage_cases import Case
+from fidelium.testing.storages import LAWS, check_storage
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_every_storage_obeys(law, open_again, clock):
     law(Case(open_again, clock.wait))
+    assert open_again().names() == ()  # and leaves nothing behind
 
 
 def test_all_laws_at_once_by_the_real_clock():
@@ -29,6 +31,9 @@ def test_times_by_the_databases_own_clock(law, url):
     from fidelium.storage.sql.storage import SqlStorage
 
     law(Case(lambda: SqlStorage(url)))
+    storage = SqlStorage(url)
+    assert storage.names() == ()
+    storage.close()
 
 
 class Forgetful(MemoryStudy):

@@ -16,7 +16,7 @@ from fidelium.errors import StorageError
 from fidelium.history import TrialState
 from fidelium.storage import open_storage
 from fidelium.storage.sql.storage import SqlStorage
-from fidelium.testing.storages import make_record, make_trial
+from fidelium.testing.storage_cases import make_record, make_trial
 
 WORKER = Path(__file__).with_name("worker.py")
 TRIALS = 400

@@ -20,7 +20,7 @@ from fidelium.storage.sql import schema
 from fidelium.storage.sql.address import parse_address
 from fidelium.storage.sql.tables import METADATA
 from fidelium.storage.sql.upgrade import MIGRATIONS, _existing
-from fidelium.testing.storages import make_record, make_trial
+from fidelium.testing.storage_cases import make_record, make_trial
 
 FROZEN = Path(__file__).parent / "frozen"
 
@@ -159,7 +159,7 @@ def test_opening_a_current_database_does_not_import_alembic(tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
     program = (
         "import sys, fidelium, fidelium.storage as s; assert 'sqlalchemy' not in sys.modules; s.open_storage(None)\n"
-        "assert 'sqlalchemy' not in sys.modules; from fidelium.testing.storages import make_record\n"
+        "assert 'sqlalchemy' not in sys.modules; from fidelium.testing.storage_cases import make_record\n"
         f"s.open_storage({url!r}).create(make_record('a')); assert s.open_storage({url!r}).names() == ('a',)\n"
         "assert 'sqlalchemy' in sys.modules and 'alembic' not in sys.modules and 'sqlalchemy.orm' not in sys.modules"
     )

@@ -23,7 +23,7 @@ from fidelium.storage.text import (
     record_of,
     record_text,
 )
-from fidelium.testing.storages import make_record
+from fidelium.testing.storage_cases import make_record
 
 anything = st.text(st.characters(exclude_categories=()), max_size=40)
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | anything

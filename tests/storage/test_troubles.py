@@ -16,7 +16,7 @@ from fidelium.storage.memory import MemoryStorage
 from fidelium.storage.sql import database as databases
 from fidelium.storage.sql.address import parse_address
 from fidelium.storage.sql.storage import SqlStorage
-from fidelium.testing.storages import make_record, make_trial
+from fidelium.testing.storage_cases import make_record, make_trial
 
 EXAMPLES = r"looks like 'sqlite:///file.db' or 'postgresql\+psycopg://user:password@host/database'"
 

@@ -10,7 +10,7 @@ import threading
 from fidelium.errors import StorageError
 from fidelium.history import TrialState
 from fidelium.storage import Outcome, StudyStore, open_storage
-from fidelium.testing.storages import make_record, make_trial
+from fidelium.testing.storage_cases import make_record, make_trial
 
 
 def value_of(number: int) -> float:

@@ -12,53 +12,30 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from fidelium.errors import FideliumError, StorageError, StudyExistsError, TrialError, UnknownNameError
-from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Direction, Trial, TrialState
-from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
-from fidelium.storage.base import Outcome, Storage, StudyRecord, StudyStore
-
-HOSTILE = (
-    *("", " ", "'; DROP TABLE fidelium_trials; --", '"$(rm -rf /)"', "a\nb\r\tc", "null", "1", "%s {} \\", "\0"),
-    *("\ud800", "ä漢字\U0001f600", "\u202e\ufeff\u2028", "x" * 5000, True, 1, 0.5, -3, 10**30, None, False, 5e-324),
+from fidelium.errors import StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.history import TrialState
+from fidelium.storage.base import Outcome, Storage, StudyStore
+from fidelium.testing.storage_cases import (
+    DONE,
+    FOREVER,
+    HOSTILE,
+    Case,
+    add,
+    claim,
+    known_time,
+    make_record,
+    make_trial,
+    random_step,
+    refused,
+    require,
+    require_same,
+    types_of,
+    work,
 )
-"""Choices that break what is careless, no two of them equal; `True` and `1` must stay apart."""
-
-_DONE = Outcome(TrialState.DONE, value=0.1 + 0.2)
-_FOREVER = 1e9
-
-
-@dataclass(frozen=True)
-class Case:
-    """A storage and how to try it.
-
-    Args:
-        open: opens the place where the studies are, again each time; for a storage in memory, the same object.
-        wait: lets the storage's clock go on by so many seconds, one or two at most.
-    """
-
-    open: Callable[[], Storage]
-    wait: Callable[[float], None] = time.sleep
-
-    @contextmanager
-    def stores(self, count: int = 1) -> Iterator[list[StudyStore]]:
-        """A new study, through several storage objects; it is deleted in the end."""
-        storages = [self.open() for _ in range(count)]
-        record = make_record()
-        try:
-            first = storages[0].create(record)
-            yield [first, *(storage.open(record.name) for storage in storages[1:])]
-        finally:
-            if record.name in storages[0].names():
-                storages[0].delete(record.name)
-            for storage in storages:
-                storage.close()
-
 
 Law = Callable[[Case], None]
 
@@ -77,37 +54,17 @@ def check_storage(open_again: Callable[[], Storage], wait: Callable[[float], Non
         law(Case(open_again, wait))
 
 
-def make_record(name: str | None = None) -> StudyRecord:
-    """A study with every kind of parameter and hostile choices; a name nobody else has if none is given."""
-    parameters = {"x": Real(1e-3, 10.0, log=True), "n ä\n": Integer(-3, 7), "choice": Categorical(HOSTILE)}
-    return StudyRecord(
-        name=f"study {uuid.uuid4()}" if name is None else name,
-        space=SearchSpace(parameters),
-        ladder=FidelityLadder((Fidelity("coarse", 1), Fidelity("fine'; --", 10.5))),
-        direction=Direction.MINIMIZE,
-        strategy="random",
-        seed=2**70 + 1,
-        initial={"coarse": 4, "fine'; --": 1},
-    )
-
-
-def make_trial(number: int, state: TrialState = TrialState.QUEUED, worker: str | None = None) -> Trial:
-    """A trial of `make_record`'s study; the first ones go through all hostile choices."""
-    params: Params = {"x": 0.1 * (number + 1), "n ä\n": number % 11 - 3, "choice": HOSTILE[number % len(HOSTILE)]}
-    return Trial(number, params, make_record("any").ladder[number % 2], state, worker=worker)
-
-
 def a_study_comes_back_as_it_was_created(case: Case) -> None:
     """`record` is what was given to `create`, to the last bit and type."""
     storage = case.open()
     record = make_record()
     created = storage.create(record)
     for store in (created, storage.open(record.name), case.open().open(record.name)):
-        _require(isinstance(store, StudyStore), "a StudyStore", type(store))
-        _same("the record", store.record, record)
+        require(isinstance(store, StudyStore), "a StudyStore", type(store))
+        require_same("the record", store.record, record)
         choices = store.record.space.parameters["choice"]
-        _same("the types of the choices", _types(getattr(choices, "choices", ())), _types(HOSTILE))
-    _same("trials of a new study", created.trials(), ())
+        require_same("the types of the choices", types_of(getattr(choices, "choices", ())), types_of(HOSTILE))
+    require_same("trials of a new study", created.trials(), ())
     storage.delete(record.name)
 
 
@@ -118,48 +75,48 @@ def names_are_unique_and_in_order(case: Case) -> None:
     names = [f"{prefix} {end}" for end in ("z", "a", "'; DROP TABLE x; --", "漢字\U0001f600", "%s", "x" * 200)]
     for name in names:
         storage.create(make_record(name))
-    _same("names, oldest first", [name for name in case.open().names() if name in names], names)
+    require_same("names, oldest first", [name for name in case.open().names() if name in names], names)
     for name in names:
-        _refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_record(name)))
+        refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_record(name)))
         storage.delete(name)
     for name in ("", " ", "a\0b", "\ud800", "x" * 256):
-        _refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_record(name)))
-        _refused(UnknownNameError, f"opening {name[:9]!r}", lambda name=name: storage.open(name))
+        refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_record(name)))
+        refused(UnknownNameError, f"opening {name[:9]!r}", lambda name=name: storage.open(name))
 
 
 def an_unknown_study_is_refused(case: Case) -> None:
     """`open` and `delete` say which studies there are."""
     with case.stores() as (store,):
         for method in (case.open().open, case.open().delete):
-            error = _refused(UnknownNameError, "an unknown study", lambda method=method: method("no such study"))
-            _require(store.record.name in str(error), "a message that lists the names", error)
+            error = refused(UnknownNameError, "an unknown study", lambda method=method: method("no such study"))
+            require(store.record.name in str(error), "a message that lists the names", error)
 
 
 def a_deleted_study_is_gone(case: Case) -> None:
     """Whoever still holds it is refused, and a new one of its name starts empty."""
     with case.stores(2) as (store, other):
-        _add(store, 0)
+        add(store, 0)
         other.trials()
         case.open().delete(store.record.name)
         again = case.open().create(store.record)
-        _same("trials of the new study", again.trials(), ())
+        require_same("trials of the new study", again.trials(), ())
         for held in (store, other):
-            _refused(StorageError, "reading a deleted study", held.trials)
-            _refused(StorageError, "adding to a deleted study", lambda held=held: held.add(make_trial(0)))
-            _refused(StorageError, "claiming from a deleted study", lambda held=held: held.claim("w"))
-        _same("trials of the new study", again.trials(), ())
+            refused(StorageError, "reading a deleted study", held.trials)
+            refused(StorageError, "adding to a deleted study", lambda held=held: held.add(make_trial(0)))
+            refused(StorageError, "claiming from a deleted study", lambda held=held: held.claim("w"))
+        require_same("trials of the new study", again.trials(), ())
 
 
 def numbers_have_no_gaps(case: Case) -> None:
     """Of two who add the same number one wins, the other hears None, and no number is skipped."""
     with case.stores(2) as (store, other):
-        _same("the first trial's number", _add(store, 0).number, 0)
-        _same("adding a taken number", other.add(replace(make_trial(0), params=make_trial(1).params)), None)
-        _same("the next one", _add(other, 1).number, 1)
-        _refused(TrialError, "a number beyond the next", lambda: store.add(make_trial(3)))
-        _refused(TrialError, "a number below zero", lambda: store.add(make_trial(-1)))
-        _same("numbers", [trial.number for trial in store.trials()], [0, 1])
-        _same("parameters of the first", store.trials()[0].params, make_trial(0).params)
+        require_same("the first trial's number", add(store, 0).number, 0)
+        require_same("adding a taken number", other.add(replace(make_trial(0), params=make_trial(1).params)), None)
+        require_same("the next one", add(other, 1).number, 1)
+        refused(TrialError, "a number beyond the next", lambda: store.add(make_trial(3)))
+        refused(TrialError, "a number below zero", lambda: store.add(make_trial(-1)))
+        require_same("numbers", [trial.number for trial in store.trials()], [0, 1])
+        require_same("parameters of the first", store.trials()[0].params, make_trial(0).params)
 
 
 def trials_come_back_as_they_were_added(case: Case) -> None:
@@ -169,13 +126,13 @@ def trials_come_back_as_they_were_added(case: Case) -> None:
             given = replace(make_trial(number, TrialState.DONE), value=number / 7, given=True)
             added = store.add(given if number % 2 else make_trial(number))
             found = other.trials()[number]
-            _same("what add returns, against what trials shows", added, found)
-            _same("the parameters", found.params, make_trial(number).params)
-            _same("their types", _types(found.params.values()), _types(make_trial(number).params.values()))
-            _same("their order", list(found.params), list(make_trial(number).params))
-            _same("the fidelity", found.fidelity, make_trial(number).fidelity)
-            _same("given", found.given, bool(number % 2))
-            _same("the value", found.value, number / 7 if number % 2 else None)
+            require_same("what add returns, against what trials shows", added, found)
+            require_same("the parameters", found.params, make_trial(number).params)
+            require_same("their types", types_of(found.params.values()), types_of(make_trial(number).params.values()))
+            require_same("their order", list(found.params), list(make_trial(number).params))
+            require_same("the fidelity", found.fidelity, make_trial(number).fidelity)
+            require_same("given", found.given, bool(number % 2))
+            require_same("the value", found.value, number / 7 if number % 2 else None)
 
 
 def what_is_returned_is_the_callers_own(case: Case) -> None:
@@ -184,75 +141,75 @@ def what_is_returned_is_the_callers_own(case: Case) -> None:
         trial = make_trial(0)
         store.add(trial)
         trial.params["x"] = -1.0
-        _same("the stored parameters", store.trials()[0].params, make_trial(0).params)
+        require_same("the stored parameters", store.trials()[0].params, make_trial(0).params)
 
 
 def queued_trials_are_claimed_in_order(case: Case) -> None:
     """The lowest number first, once each, owned by the claimer, alive, one attempt later."""
     with case.stores(2) as (store, other):
-        _same("a claim when nothing is queued", store.claim("w"), None)
-        queued = [_add(store, number) for number in range(3)]
-        _same("attempts of queued trials", [trial.attempt for trial in queued], [0, 0, 0])
-        claimed = [_claim(who, worker) for who, worker in ((store, "a"), (other, "b"), (store, "a"))]
-        _same("numbers claimed", [trial.number for trial in claimed], [0, 1, 2])
-        _same("states", {trial.state for trial in claimed}, {TrialState.RUNNING})
-        _same("owners", [trial.worker for trial in claimed], ["a", "b", "a"])
-        _same("attempts", [trial.attempt for trial in claimed], [1, 1, 1])
-        _require(all(trial.heartbeat is not None for trial in claimed), "heartbeats", claimed)
-        _same("a claim when all are running", other.claim("b"), None)
-        _same("trials, against what claim returned", list(store.trials()), claimed)
+        require_same("a claim when nothing is queued", store.claim("w"), None)
+        queued = [add(store, number) for number in range(3)]
+        require_same("attempts of queued trials", [trial.attempt for trial in queued], [0, 0, 0])
+        claimed = [claim(who, worker) for who, worker in ((store, "a"), (other, "b"), (store, "a"))]
+        require_same("numbers claimed", [trial.number for trial in claimed], [0, 1, 2])
+        require_same("states", {trial.state for trial in claimed}, {TrialState.RUNNING})
+        require_same("owners", [trial.worker for trial in claimed], ["a", "b", "a"])
+        require_same("attempts", [trial.attempt for trial in claimed], [1, 1, 1])
+        require(all(trial.heartbeat is not None for trial in claimed), "heartbeats", claimed)
+        require_same("a claim when all are running", other.claim("b"), None)
+        require_same("trials, against what claim returned", list(store.trials()), claimed)
 
 
 def finished_trials_stay_finished(case: Case) -> None:
     """Value, reason and measured cost are kept; a second finish is refused and changes nothing."""
     failed = Outcome(TrialState.FAILED, reason="mesher: 'x' < 0\nline 2", measured_cost=2.5)
     with case.stores(2) as (store, other):
-        for number, outcome in enumerate((_DONE, failed)):
-            _add(store, number)
-            trial = _claim(other, "w")
+        for number, outcome in enumerate((DONE, failed)):
+            add(store, number)
+            trial = claim(other, "w")
             ended = store.finish(number, 1, outcome)
             wanted = replace(trial, state=outcome.state, value=outcome.value, reason=outcome.reason)
             wanted = replace(wanted, measured_cost=outcome.measured_cost, finished=ended.finished)
-            _same("the finished trial", ended, wanted)
-            _same("what another sees", other.trials()[number], ended)
+            require_same("the finished trial", ended, wanted)
+            require_same("what another sees", other.trials()[number], ended)
         before = store.trials()
         for number, attempt in ((0, 1), (1, 1), (0, 2), (2, 1), (-1, 1), (10**30, 1)):
             for method in (
-                lambda n=number, a=attempt: store.finish(n, a, _DONE),
+                lambda n=number, a=attempt: store.finish(n, a, DONE),
                 lambda n=number, a=attempt: other.requeue(n, a),
             ):
-                _refused(TrialError, f"ending trial {number} in attempt {attempt}", method)
-        _same("trials after refused calls", other.trials(), before)
+                refused(TrialError, f"ending trial {number} in attempt {attempt}", method)
+        require_same("trials after refused calls", other.trials(), before)
 
 
 def a_late_worker_is_refused(case: Case) -> None:
     """Only who names the current attempt may end it: nothing is told twice."""
     with case.stores(2) as (late, other):
-        _add(late, 0)
-        _claim(late, "late")
-        other.recover(_FOREVER, ["late"], retries=5)
-        _refused(TrialError, "finishing a queued trial", lambda: late.finish(0, 1, _DONE))
-        _same("the second attempt", _claim(other, "new").attempt, 2)
+        add(late, 0)
+        claim(late, "late")
+        other.recover(FOREVER, ["late"], retries=5)
+        refused(TrialError, "finishing a queued trial", lambda: late.finish(0, 1, DONE))
+        require_same("the second attempt", claim(other, "new").attempt, 2)
         before = other.trials()
-        _refused(TrialError, "finishing an old attempt", lambda: late.finish(0, 1, _DONE))
-        _refused(TrialError, "giving back an old attempt", lambda: late.requeue(0, 1))
-        _refused(TrialError, "finishing an attempt to come", lambda: late.finish(0, 3, _DONE))
-        _same("trials after refused calls", late.trials(), before)
-        _same("the owner's value", other.finish(0, 2, _DONE).value, _DONE.value)
+        refused(TrialError, "finishing an old attempt", lambda: late.finish(0, 1, DONE))
+        refused(TrialError, "giving back an old attempt", lambda: late.requeue(0, 1))
+        refused(TrialError, "finishing an attempt to come", lambda: late.finish(0, 3, DONE))
+        require_same("trials after refused calls", late.trials(), before)
+        require_same("the owner's value", other.finish(0, 2, DONE).value, DONE.value)
 
 
 def a_trial_given_back_is_started_again(case: Case) -> None:
     """It keeps its number and design, and the reason until it is started again."""
     with case.stores() as (store,):
-        _add(store, 0)
-        _add(store, 1)
-        first = _claim(store, "a")
+        add(store, 0)
+        add(store, 1)
+        first = claim(store, "a")
         back = store.requeue(0, 1, "interrupted")
-        _same("state and reason", (back.state, back.reason, back.attempt), (TrialState.QUEUED, "interrupted", 1))
-        again = _claim(store, "b")
-        _same("claimed before trial 1", (again.number, again.attempt, again.worker), (0, 2, "b"))
-        _same("reason of a running trial", again.reason, None)
-        _same("design", (again.params, again.fidelity), (first.params, first.fidelity))
+        require_same("state and reason", (back.state, back.reason, back.attempt), (TrialState.QUEUED, "interrupted", 1))
+        again = claim(store, "b")
+        require_same("claimed before trial 1", (again.number, again.attempt, again.worker), (0, 2, "b"))
+        require_same("reason of a running trial", again.reason, None)
+        require_same("design", (again.params, again.fidelity), (first.params, first.fidelity))
 
 
 def reasons_may_hold_anything(case: Case) -> None:
@@ -260,71 +217,71 @@ def reasons_may_hold_anything(case: Case) -> None:
     with case.stores(2) as (store, other):
         reasons = ["a\0b", "\ud800", "ä漢\U0001f600\n'\"%", "head" + "x" * 3_000_000 + "tail"]
         for number, reason in enumerate(reasons):
-            _add(store, number)
-            _claim(store, "w")
+            add(store, number)
+            claim(store, "w")
             kept = store.finish(number, 1, Outcome(TrialState.FAILED, reason=reason)).reason or ""
-            _same("what another sees", other.trials()[number].reason, kept)
+            require_same("what another sees", other.trials()[number].reason, kept)
             kept.encode()  # halves of surrogate pairs would be refused here
-            _require("\0" not in kept and len(kept) < 20_000, "a reason without NUL, of less than 20,000 letters", kept)
-        _same("a harmless reason", store.trials()[2].reason, reasons[2])
+            require("\0" not in kept and len(kept) < 20_000, "a reason without NUL, of less than 20,000 letters", kept)
+        require_same("a harmless reason", store.trials()[2].reason, reasons[2])
         cut = store.trials()[3].reason or ""
-        _require(cut.startswith("head") and cut.endswith("tail"), "head and tail of a long reason", cut[:20])
+        require(cut.startswith("head") and cut.endswith("tail"), "head and tail of a long reason", cut[:20])
 
 
 def silent_workers_lose_their_trials(case: Case) -> None:
     """By their heartbeat; a trial without one belongs to a person, for as long as they like."""
     with case.stores(2) as (store, other):
-        _add(store, 0, TrialState.RUNNING, "person")
-        _add(store, 1, TrialState.RUNNING, None)
-        _add(store, 2, TrialState.RUNNING, "silent", alive=True)
-        _add(store, 3)
-        _claim(store, "lively")
-        _add(store, 4)
-        _same("the heartbeat of who has no name", _claim(store, None).heartbeat, None)
-        _same("nobody is silent yet", other.recover(_FOREVER, [], retries=1), ())
+        add(store, 0, TrialState.RUNNING, "person")
+        add(store, 1, TrialState.RUNNING, None)
+        add(store, 2, TrialState.RUNNING, "silent", alive=True)
+        add(store, 3)
+        claim(store, "lively")
+        add(store, 4)
+        require_same("the heartbeat of who has no name", claim(store, None).heartbeat, None)
+        require_same("nobody is silent yet", other.recover(FOREVER, [], retries=1), ())
         case.wait(1.2)
         other.beat("lively")
         taken = other.recover(0.8, [], retries=1)
-        _same("trials taken", [(trial.number, trial.state) for trial in taken], [(2, TrialState.QUEUED)])
-        _require("silent" in (taken[0].reason or ""), "a reason that names the worker", taken[0].reason)
+        require_same("trials taken", [(trial.number, trial.state) for trial in taken], [(2, TrialState.QUEUED)])
+        require("silent" in (taken[0].reason or ""), "a reason that names the worker", taken[0].reason)
         running = [trial.number for trial in store.trials() if trial.state is TrialState.RUNNING]
-        _same("trials that go on", running, [0, 1, 3, 4])
+        require_same("trials that go on", running, [0, 1, 3, 4])
 
 
 def dead_workers_lose_their_trials_until_they_are_lost(case: Case) -> None:
     """Queued again `retries` times at most, then lost, for good."""
     with case.stores() as (store,):
-        _add(store, 0)
+        add(store, 0)
         for attempt in (1, 2, 3):
-            _same("attempt", _claim(store, "fragile").attempt, attempt)
-            (taken,) = store.recover(_FOREVER, ["fragile", "unknown"], retries=2)
-            _same(f"state after {attempt}", taken.state, TrialState.LOST if attempt > 2 else TrialState.QUEUED)
-        _same("a claim when all are lost", store.claim("w"), None)
-        _refused(TrialError, "finishing a lost trial", lambda: store.finish(0, 3, _DONE))
-        _same("nothing is taken twice", store.recover(0.0, ["fragile"], retries=9), ())
-        _require(store.trials()[0].finished is not None, "the time when it was lost", store.trials()[0])
-        _add(store, 1, TrialState.RUNNING, "asker")
-        (taken,) = store.recover(_FOREVER, ["asker"], retries=1)
-        _same("a dead asker's trial", taken.state, TrialState.QUEUED)
+            require_same("attempt", claim(store, "fragile").attempt, attempt)
+            (taken,) = store.recover(FOREVER, ["fragile", "unknown"], retries=2)
+            require_same(f"state after {attempt}", taken.state, TrialState.LOST if attempt > 2 else TrialState.QUEUED)
+        require_same("a claim when all are lost", store.claim("w"), None)
+        refused(TrialError, "finishing a lost trial", lambda: store.finish(0, 3, DONE))
+        require_same("nothing is taken twice", store.recover(0.0, ["fragile"], retries=9), ())
+        require(store.trials()[0].finished is not None, "the time when it was lost", store.trials()[0])
+        add(store, 1, TrialState.RUNNING, "asker")
+        (taken,) = store.recover(FOREVER, ["asker"], retries=1)
+        require_same("a dead asker's trial", taken.state, TrialState.QUEUED)
 
 
 def heartbeats_are_seen_by_all(case: Case) -> None:
     """`beat` renews the running trials of its worker, and no others."""
     with case.stores(2) as (store, other):
         for number in range(3):
-            _add(store, number)
-        _claim(store, "a")
-        _claim(store, "b")
-        _claim(store, "a")
-        store.finish(0, 1, _DONE)
+            add(store, number)
+        claim(store, "a")
+        claim(store, "b")
+        claim(store, "a")
+        store.finish(0, 1, DONE)
         before = other.trials()
         case.wait(1.0)
         store.beat("a")
         store.beat("nobody")
         after = other.trials()
-        _same("trials of others, and finished ones", after[:2], before[:2])
-        _require(_time(after[2].heartbeat) > _time(before[2].heartbeat), "a later heartbeat", after[2])
-        _same("all else", replace(after[2], heartbeat=None), replace(before[2], heartbeat=None))
+        require_same("trials of others, and finished ones", after[:2], before[:2])
+        require(known_time(after[2].heartbeat) > known_time(before[2].heartbeat), "a later heartbeat", after[2])
+        require_same("all else", replace(after[2], heartbeat=None), replace(before[2], heartbeat=None))
 
 
 def times_are_the_storages_own(case: Case) -> None:
@@ -333,28 +290,30 @@ def times_are_the_storages_own(case: Case) -> None:
         odd = replace(make_trial(0, TrialState.RUNNING, "w"), started=5.0, heartbeat=6.0, finished=7.0)
         running = store.add(odd, alive=True)
         assert running is not None
-        _require(_time(running.started) > 7.0 and running.finished is None, "times of the storage", running)
-        _same("heartbeat at the start", running.heartbeat, running.started)
+        require(known_time(running.started) > 7.0 and running.finished is None, "times of the storage", running)
+        require_same("heartbeat at the start", running.heartbeat, running.started)
         case.wait(0.5)
-        _require(_time(store.finish(0, 1, _DONE).finished) > _time(running.started), "a later time", running)
+        require(known_time(store.finish(0, 1, DONE).finished) > known_time(running.started), "a later time", running)
         given = store.add(replace(make_trial(1, TrialState.DONE), value=1.0, given=True, started=5.0))
         assert given is not None
-        _require(given.started is None and _time(given.finished) >= _time(running.started), "times of data", given)
+        require(
+            given.started is None and known_time(given.finished) >= known_time(running.started), "times of data", given
+        )
 
 
 def turns_are_exclusive_and_end(case: Case) -> None:
     """One holder at a time, who may renew it; it ends by itself or by its holder, by nobody else."""
     with case.stores(2) as (store, other):
-        _same("a free turn", store.take_turn("a", 60.0), True)
-        _same("a taken turn", other.take_turn("b", 60.0), False)
-        _same("renewing", other.take_turn("a", 60.0), True)
+        require_same("a free turn", store.take_turn("a", 60.0), True)
+        require_same("a taken turn", other.take_turn("b", 60.0), False)
+        require_same("renewing", other.take_turn("a", 60.0), True)
         other.end_turn("b")
-        _same("a turn that another ended", other.take_turn("b", 60.0), False)
+        require_same("a turn that another ended", other.take_turn("b", 60.0), False)
         store.end_turn("a")
         store.end_turn("a")
-        _same("a turn that its holder ended", other.take_turn("b", 0.5), True)
+        require_same("a turn that its holder ended", other.take_turn("b", 0.5), True)
         case.wait(0.8)
-        _same("a turn that is over", store.take_turn("a", 60.0), True)
+        require_same("a turn that is over", store.take_turn("a", 60.0), True)
 
 
 def everybody_sees_the_same(case: Case) -> None:
@@ -362,31 +321,31 @@ def everybody_sees_the_same(case: Case) -> None:
     generator = random.Random(0)
     with case.stores(3) as (store, other, third):
         for step in range(60):
-            changed = _random_step(generator.choice((store, other)), generator)
+            changed = random_step(generator.choice((store, other)), generator)
             seen = store.trials()
-            _same("trials, against what was returned", [seen[trial.number] for trial in changed], changed)
-            _same("what another object sees", other.trials(), seen)
+            require_same("trials, against what was returned", [seen[trial.number] for trial in changed], changed)
+            require_same("what another object sees", other.trials(), seen)
             if step % 20 == 19:
-                _same("what a third sees, that looks rarely", third.trials(), seen)
+                require_same("what a third sees, that looks rarely", third.trials(), seen)
                 storage = case.open()
-                _same("what a new object sees", storage.open(store.record.name).trials(), seen)
+                require_same("what a new object sees", storage.open(store.record.name).trials(), seen)
                 storage.close()
-        _same("numbers", [trial.number for trial in store.trials()], list(range(len(store.trials()))))
+        require_same("numbers", [trial.number for trial in store.trials()], list(range(len(store.trials()))))
 
 
 def many_threads_lose_and_double_nothing(case: Case) -> None:
     """Threads that add, claim and finish through shared objects: numbers unique, every trial done by who claimed it."""
     total = 40
     with case.stores(2) as stores, ThreadPoolExecutor(4) as pool:
-        ended = list(pool.map(lambda worker: _work(stores[worker % 2], f"w{worker}", total), range(4)))
+        ended = list(pool.map(lambda worker: work(stores[worker % 2], f"w{worker}", total), range(4)))
         told = sorted(number for numbers in ended for number in numbers)
         trials = stores[1].trials()
-    _same("numbers told", told, list(range(total)))
-    _same("numbers stored", [trial.number for trial in trials], list(range(total)))
-    _same("states", {trial.state for trial in trials}, {TrialState.DONE})
-    _same("attempts", {trial.attempt for trial in trials}, {1})
+    require_same("numbers told", told, list(range(total)))
+    require_same("numbers stored", [trial.number for trial in trials], list(range(total)))
+    require_same("states", {trial.state for trial in trials}, {TrialState.DONE})
+    require_same("attempts", {trial.attempt for trial in trials}, {1})
     owners = {number: f"w{worker}" for worker, numbers in enumerate(ended) for number in numbers}
-    _same("owners", {trial.number: trial.worker for trial in trials}, owners)
+    require_same("owners", {trial.number: trial.worker for trial in trials}, owners)
 
 
 def what_was_stored_is_there_after_reopening(case: Case) -> None:
@@ -395,13 +354,13 @@ def what_was_stored_is_there_after_reopening(case: Case) -> None:
     store = storage.create(make_record())
     generator = random.Random(1)
     for _ in range(30):
-        _random_step(store, generator)
+        random_step(store, generator)
     before = store.trials()
     storage.close()
     reopened = case.open()
     store = reopened.open(store.record.name)
-    _same("trials after reopening", store.trials(), before)
-    _add(store, len(before))
+    require_same("trials after reopening", store.trials(), before)
+    add(store, len(before))
     reopened.delete(store.record.name)
     reopened.close()
 
@@ -429,79 +388,3 @@ LAWS: tuple[Law, ...] = (
     what_was_stored_is_there_after_reopening,
 )
 """Every law, a function of a `Case`."""
-
-
-def _add(
-    store: StudyStore,
-    number: int,
-    state: TrialState = TrialState.QUEUED,
-    worker: str | None = None,
-    alive: bool = False,
-) -> Trial:
-    added = store.add(make_trial(number, state, worker), alive=alive)
-    if added is None:
-        raise AssertionError(f"expected: trial {number} is added; got None")
-    return added
-
-
-def _claim(store: StudyStore, worker: str | None) -> Trial:
-    claimed = store.claim(worker)
-    if claimed is None:
-        raise AssertionError("expected: a queued trial is claimed; got None")
-    return claimed
-
-
-def _random_step(store: StudyStore, generator: random.Random) -> list[Trial]:
-    """One call that changes something, or tries to; what it returned."""
-    running = [trial for trial in store.trials() if trial.state is TrialState.RUNNING]
-    if running and generator.random() < 0.5:
-        trial = generator.choice(running)
-        if generator.random() < 0.7:
-            return [store.finish(trial.number, trial.attempt, Outcome(TrialState.DONE, generator.gauss(0.0, 1e6)))]
-        return [store.requeue(trial.number, trial.attempt, "again")]
-    if generator.random() < 0.2:
-        return list(store.recover(_FOREVER, ["w"], retries=1))
-    if generator.random() < 0.4:
-        return [trial for trial in [store.claim("w")] if trial is not None]
-    return [_add(store, len(store.trials()))]
-
-
-def _work(store: StudyStore, worker: str, total: int) -> list[int]:
-    """Add until there are `total`, claim and finish until nothing is queued; the numbers finished."""
-    while (number := len(store.trials())) < total:
-        store.add(make_trial(number))
-    ended = []
-    while (trial := store.claim(worker)) is not None:
-        store.beat(worker)
-        store.finish(trial.number, trial.attempt, _DONE)
-        ended.append(trial.number)
-    return ended
-
-
-def _types(values: object) -> list[type]:
-    return [type(value) for value in values]  # pyright: ignore[reportGeneralTypeIssues]
-
-
-def _time(seconds: float | None) -> float:
-    if seconds is None:
-        raise AssertionError("expected: a time; got None")
-    return seconds
-
-
-def _require(holds: bool, law: str, came: object) -> None:
-    if not holds:
-        raise AssertionError(f"expected: {law}; got {came!r}")
-
-
-def _same(what: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise AssertionError(f"{what}: expected {expected!r}, got {found!r}")
-
-
-def _refused(kind: type[FideliumError], what: str, call: Callable[[], object]) -> FideliumError:
-    """The error of a call that must raise one of this kind."""
-    try:
-        result = call()
-    except kind as error:
-        return error
-    raise AssertionError(f"{what}: expected {kind.__name__}, got {result!r}")
