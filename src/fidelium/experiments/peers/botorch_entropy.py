@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,16 +13,23 @@ from botorch.acquisition.max_value_entropy_search import qMultiFidelityMaxValueE
 from botorch.models.deterministic import GenericDeterministicModel
 
 from fidelium.experiments.peers.botorch_parts import PeerModel, seeded
-from fidelium.history import Query
+from fidelium.history import History, Query
 from fidelium.randomness import Key
+from fidelium.strategies.random import RandomSearch
 from fidelium.timing import stage
 
 F_STAR_DESIGNS = 1000
 """Random designs whose values samples of f* are drawn from."""
 
 
-def most_informative(model: PeerModel, key: Key) -> Query:
-    """The query that tells most about f* per cost."""
+def most_informative(
+    fit: Callable[[History, Key], PeerModel], history: History, pending: Sequence[Query], key: Key
+) -> Query:
+    """The query that tells most about f* per cost, a random one before the first observation."""
+    if not any(len(seen) for seen in history.observations):
+        return RandomSearch().propose(history, pending, key)
+    with stage("fit"):
+        model = fit(history, key)
     with seeded(key):
         with stage("fstar"):
             gain = _gain(model)

@@ -19,8 +19,6 @@ from fidelium.experiments.peers.botorch_parts import PeerModel, fitted, seeded, 
 from fidelium.experiments.peers.formulas import numbered, standardised, units_of, with_column
 from fidelium.history import History, Query
 from fidelium.randomness import Key
-from fidelium.strategies.random import RandomSearch
-from fidelium.timing import stage
 
 JOINT_FIT_STEPS = 200
 """Steps of L-BFGS-B at most when the process of all fidelities is fitted. BoTorch has no such limit, and takes 1500
@@ -33,11 +31,7 @@ class MaxValueEntropy:
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The query of the highest gain about f* per cost."""
-        if not any(len(seen) for seen in history.observations):
-            return RandomSearch().propose(history, pending, key)
-        with stage("fit"):
-            model = self.model(history, key)
-        return most_informative(model, key)
+        return most_informative(self.model, history, pending, key)
 
     def model(self, history: History, key: Key) -> PeerModel:
         """The process of all fidelities, each with units of its own.

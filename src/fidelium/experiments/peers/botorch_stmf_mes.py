@@ -10,8 +10,6 @@ from fidelium.experiments.peers.botorch_parts import PeerModel
 from fidelium.experiments.peers.botorch_stmf import continuous_model
 from fidelium.history import History, Query
 from fidelium.randomness import Key
-from fidelium.strategies.random import RandomSearch
-from fidelium.timing import stage
 
 
 @dataclass(frozen=True)
@@ -20,11 +18,7 @@ class ContinuousMaxValueEntropy:
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The query of the highest gain about f* per cost."""
-        if not any(len(seen) for seen in history.observations):
-            return RandomSearch().propose(history, pending, key)
-        with stage("fit"):
-            model = self.model(history, key)
-        return most_informative(model, key)
+        return most_informative(self.model, history, pending, key)
 
     def model(self, history: History, key: Key) -> PeerModel:
         """The process of all fidelities.
