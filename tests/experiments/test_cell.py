@@ -112,3 +112,15 @@ def test_an_error_leaves_no_complete_record(tmp_path):
 def test_records_of_another_experiment_are_not_mixed_in(folder):
     with pytest.raises(SettingError, match="other checkpoints or initial points; choose another folder"):
         load(replace(cell_of(), checkpoints=(45.0,)), folder)
+
+
+def test_a_cell_whose_time_is_up_stops_with_what_it_has(folder, tmp_path):
+    limited = replace(cell_of(), longest=1e-9)
+    run_cell(limited, tmp_path)
+    stopped, whole = load(limited, tmp_path), load(cell_of(), folder)
+    assert [query["spent"] for query in stopped.queries] == [10]
+    assert stopped.stopped_at == 10
+    assert whole.stopped_at is None
+    assert stopped.simple_regret(45) == whole.simple_regret(10)
+    assert [made["cost"] for made in stopped.recommendations] == [made["cost"] for made in whole.recommendations]
+    assert not is_complete(cell_of(), tmp_path)  # nobody takes it for the whole study

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,19 @@ def test_what_is_missing_is_said(runs, tmp_path):
     spec = make_spec({"name": "s", "problems": ["branin", "park1"], "strategies": METHODS, "seeds": "0-2"}, "x")
     page = write_report(spec, runs[1:], ARENA, "c", tmp_path / "p.md", tmp_path)[0]
     assert "Not complete: dnn-mfbo (5 of 6)" in page.read_text()
+
+
+def test_who_ran_out_of_time_is_named(runs, tmp_path):
+    spec = make_spec({"name": "s", "problems": ["branin", "park1"], "strategies": METHODS, "seeds": "0-2"}, "x")
+    late = [
+        replace(run, cell=replace(run.cell, longest=2.5), end=run.end | {"stopped_at": 10.0 + run.cell.seed})
+        for run in runs
+        if run.cell.strategy == "mf-mes" and run.cell.problem == "park1"
+    ]
+    others = [run for run in runs if run.cell.strategy != "mf-mes"]
+    page = write_report(spec, [*others, *late], ARENA, "c", tmp_path / "p.md", tmp_path)[0].read_text()
+    assert "mf-mes was stopped after 2.5 processor minutes in 3 of 3 studies, when it had spent 10 to 12" in page
+    assert "random was stopped" not in page
 
 
 def test_a_figure_is_plain_json(runs):

@@ -47,6 +47,21 @@ def test_quick_is_two_seeds_and_a_third_of_the_budget():
     assert cells[0].checkpoints == (300, 500)
 
 
+def test_a_strategy_may_be_given_so_much_time_and_quickly_a_third_of_it():
+    content = {
+        "name": "x",
+        "problems": ["levy"],
+        "strategies": ["random", "sf-ei"],
+        "seeds": 0,
+        "longest": {"sf-ei": 9},
+    }
+    spec = make_spec(content, "x")
+    assert [cell.longest for cell in spec.cells()] == [None, 9]
+    assert [cell.longest for cell in spec.quick().cells()] == [None, 3]
+    with pytest.raises(SettingError, match=r"longest.sf-ei: .*greater than 0, got 0"):
+        make_spec({**content, "longest": {"sf-ei": 0}}, "x")
+
+
 def test_recommendations_are_asked_at_every_checkpoint_and_evenly():
     cell = parse_spec(TEXT, "small.yaml").cells()[0]
     assert set(cell.checkpoints) < set(cell.recommendation_costs)

@@ -7,6 +7,7 @@ seed.
 from __future__ import annotations
 
 import logging
+import math
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -56,8 +57,8 @@ def run_cell(cell: Cell, folder: Path) -> None:
         study = _new_study(problem, cell)
         about = {"cell": asdict(cell), "versions": versions(peers=True), "machine": machine()}
         write(file, "start", about | _seen(problem, study) | _recommendation(problem, study))
-        _spend(problem, study, cell, file)
-        write(file, "end", {"seconds": time.perf_counter() - start, "warnings": warned})
+        stopped_at = _spend(problem, study, cell, file)
+        write(file, "end", {"seconds": time.perf_counter() - start, "warnings": warned, "stopped_at": stopped_at})
 
 
 def _new_study(problem: Problem, cell: Cell) -> Study:
@@ -74,10 +75,15 @@ def _new_study(problem: Problem, cell: Cell) -> Study:
     return study
 
 
-def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> None:
-    """Query until the budget buys nothing more, with a recommendation before each of its costs is passed."""
+def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float | None:
+    """Query until the budget buys nothing more, with a recommendation before each of its costs is passed.
+
+    Returns:
+        What was spent when the cell's time was up, None if it was not.
+    """
     due = list(cell.recommendation_costs)
-    while True:
+    seconds_left = math.inf if cell.longest is None else 60 * cell.longest
+    while seconds_left > 0:
         before = study.spent
         try:
             trial, seconds = _timed_ask(study, cell.budget)
@@ -85,9 +91,11 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> None:
             break
         _recommend_at([cost for cost in due if before <= cost < study.spent], problem, study, file)
         due = [cost for cost in due if cost >= study.spent]
+        seconds_left -= seconds["cpu"]
         study.tell(trial, problem.evaluate(trial.params, trial.fidelity.name))
         write(file, "query", _query(trial, study, seconds) | _seen(problem, study))
     _recommend_at(due, problem, study, file)
+    return None if seconds_left > 0 else study.spent
 
 
 def _timed_ask(study: Study, budget: float) -> tuple[LiveTrial, dict[str, float]]:

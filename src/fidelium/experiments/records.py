@@ -7,7 +7,7 @@ whenever the process was killed. The lines are, by their "kind":
 - start            the cell, versions, machine, the regret of the initial observations
 - query            one per query: fidelity, cost, parameters, value, simple regret, seconds of each stage
 - recommendation   what the strategy recommends when a given cost is spent, and its regrets
-- end              seconds of the whole study, and the warnings it gave
+- end              seconds of the whole study, the warnings it gave, and the cost at which its time was up, if it was
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Cell:
         budget: what it may spend.
         checkpoints: costs at which strategies are compared, the last one the budget.
         initial: (fidelity, number of random initial points), low to high.
+        longest: processor minutes that its suggestions may take together; None: as many as they need.
     """
 
     problem: str
@@ -48,11 +49,13 @@ class Cell:
     budget: float
     checkpoints: tuple[float, ...]
     initial: tuple[tuple[str, int], ...]
+    longest: float | None = None
 
     @property
     def name(self) -> str:
         """What its file is called."""
-        return f"{self.problem}_{self.strategy}_{self.budget:g}_seed{self.seed}"
+        limit = "" if self.longest is None else f"_{self.longest:g}min"
+        return f"{self.problem}_{self.strategy}_{self.budget:g}{limit}_seed{self.seed}"
 
     @property
     def recommendation_costs(self) -> tuple[float, ...]:
@@ -86,6 +89,11 @@ class Run:
     queries: tuple[Mapping[str, Any], ...]
     recommendations: tuple[Mapping[str, Any], ...]
     end: Mapping[str, Any]
+
+    @property
+    def stopped_at(self) -> float | None:
+        """What had been spent when its time was up; None if it was not. From then on its regrets stay as they are."""
+        return self.end.get("stopped_at")
 
     def simple_regret(self, cost: float) -> float:
         """f* - max f_M(x_i) over what was observed at the target when `cost` was spent."""
@@ -158,7 +166,7 @@ def load(cell: Cell, folder: Path) -> Run:
     """
     lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
     start, end = lines[0], lines[-1]
-    if start["cell"] != json.loads(json.dumps(asdict(cell))):
+    if {"longest": None} | start["cell"] != json.loads(json.dumps(asdict(cell))):
         raise SettingError(
             f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder, or remove it"
         )

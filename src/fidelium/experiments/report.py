@@ -102,4 +102,18 @@ def _how(spec: Spec, runs: Sequence[Run]) -> str:
     ]
     if missing:
         lines.append(f"Not complete: {', '.join(missing)}.")
+    lines += _stopped(runs)
     return "\n".join(lines) + "\n"
+
+
+def _stopped(runs: Sequence[Run]) -> list[str]:
+    """A line for each strategy that ran out of time."""
+    lines: list[str] = []
+    for name, same in by_strategy(runs).items():
+        costs = [run.stopped_at for run in same if run.stopped_at is not None]
+        if costs:
+            lines.append(
+                f"{name} was stopped after {same[0].cell.longest:g} processor minutes in {len(costs)} of {len(same)} "
+                f"studies, when it had spent {min(costs):g} to {max(costs):g}: after that its regret is the one it had."
+            )
+    return lines

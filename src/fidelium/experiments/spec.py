@@ -9,6 +9,7 @@ problems:
 strategies: [dnn-mfbo, sf-ei]         # ours, and peers from outside
 seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
+longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
 ```
 """
 
@@ -86,6 +87,7 @@ class Spec(BaseModel):
         strategies: names, of ours and of peers.
         seeds: of the initial designs and of the studies.
         minutes: strategy -> minutes that one study takes, roughly, on average over the problems.
+        longest: strategy -> processor minutes after which one of its studies is stopped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,6 +98,7 @@ class Spec(BaseModel):
     strategies: Annotated[tuple[str, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(lambda given: _seeds(given))]
     minutes: dict[str, float] = {}
+    longest: dict[str, Annotated[float, Field(gt=0)]] = {}
 
     def cells(self) -> list[Cell]:
         """All studies, in the order of problem, seed, strategy: an interrupted experiment has whole comparisons.
@@ -110,19 +113,20 @@ class Spec(BaseModel):
             peers.check(name)
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
-            Cell(strategy=strategy, seed=seed, **settings)
+            Cell(strategy=strategy, seed=seed, longest=self.longest.get(strategy), **settings)
             for settings in chosen
             for seed in self.seeds
             for strategy in dict.fromkeys(self.strategies)
         ]
 
     def quick(self) -> Spec:
-        """The same with two seeds and a third of each budget."""
+        """The same with two seeds, a third of each budget, and a third of the time."""
         plans = {
             name: plan.model_copy(update={"budget": _QUICK_SHARE * _budget(name, plan)})
             for name, plan in self.problems.items()
         }
-        return self.model_copy(update={"seeds": self.seeds[:_QUICK_SEEDS], "problems": plans})
+        longest = {name: _QUICK_SHARE * limit for name, limit in self.longest.items()}
+        return self.model_copy(update={"seeds": self.seeds[:_QUICK_SEEDS], "problems": plans, "longest": longest})
 
 
 def load_spec(path: Path) -> Spec:
