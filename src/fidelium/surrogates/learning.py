@@ -12,11 +12,12 @@ from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.randomness import Key
 
-NOISE_STD = 5e-4
-"""What simulators' noise is believed to be, as a share of the values' spread; the data may say otherwise."""
+NOISE_STD = 2e-2
+"""What is believed to look like noise, as a share of the values' spread; the data may say otherwise. Simulators have
+little noise, but ripples that the observations are too few to follow are noise to the model until there are more."""
 
 NOISE_LOG_STD = 2.0
-"""How little that belief weighs, in powers of e: ripples that nothing explains must be allowed to count as noise."""
+"""How little that belief weighs, in powers of e: where a function is smooth, a few values bring the noise down."""
 
 LENGTH = 0.35
 """Length over which an objective is believed to vary, in units of the cube's side, in two dimensions."""
