@@ -30,11 +30,11 @@ def ladder(height: int) -> list[fd.Fidelity]:
     return [fd.Fidelity(f"level {m}", cost=4.0**m) for m in range(height)]
 
 
-QUICK_TO_COMPILE = ("dnn-mfbo", "mf-gp-ucb", "mf-sko", "sf-ei", "random")
+HEIGHTS = {"dnn-mfbo": (1, 3, 5)} | dict.fromkeys(("mf-gp-ucb", "sf-ei", "random"), (1, 2, 3, 5))
 LADDERS = [
     (strategy, height)
     for strategy in registry.names()
-    for height in ((1, 2, 3, 5) if strategy in QUICK_TO_COMPILE or EVERYTHING else (1, 3))
+    for height in ((1, 2, 3, 5) if EVERYTHING else HEIGHTS.get(strategy, (1, 3)))
 ]
 
 

@@ -5,6 +5,7 @@ Nothing heavy is imported here: each command imports what it needs when it runs,
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -37,6 +38,9 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 _NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
 """So that -1.5 is a value; an option that does not exist is then no number either."""
+
+_MANY_OBJECTS = 50_000
+"""New objects before Python looks for garbage. With its own limit of 700, that takes a tenth of a short command."""
 
 _RUN, _LOOK, _DATA, _BUILT_IN = "Run a study", "Look at a study", "Bring data in and out", "Built in"
 
@@ -92,6 +96,7 @@ app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends with one line on stderr and exit code 2."""
+    gc.set_threshold(_MANY_OBJECTS)
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
