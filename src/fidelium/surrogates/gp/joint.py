@@ -97,6 +97,7 @@ class GaussianProcess:
         steps: evaluations of the evidence at most.
         most_points: theta is learned from this many observations per fidelity at most; the posterior sees all of them.
         frequencies: sine-cosine pairs that draws are made of.
+        noise_std: what the noise is believed to be, as a share of the values' spread.
     """
 
     family: CovarianceFamily = field(default_factory=Coregionalised)
@@ -104,6 +105,7 @@ class GaussianProcess:
     steps: int = 60
     most_points: int = 128
     frequencies: int = 256
+    noise_std: float = NOISE_STD
 
     def fit(self, observations: Sequence[Observations], key: Key) -> JointPosterior:
         """The posterior given the observations of each fidelity.
@@ -115,7 +117,7 @@ class GaussianProcess:
         frequency_key, start_key, subset_key, prior_key = key.split(4)
         dimension, fidelities = observations[0].unit_x.shape[1], len(observations)
         units = _units(observations, self.family.shares_units)
-        prior = _with_noise(self.family.prior(dimension, fidelities, prior_key), fidelities)
+        prior = _with_noise(self.family.prior(dimension, fidelities, prior_key), fidelities, self.noise_std)
         fewer = [
             Observations(seen.unit_x[chosen], seen.y[chosen])
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
@@ -153,12 +155,11 @@ def _units(observations: Sequence[Observations], shared: bool) -> list[Scale]:
     return [standardising(seen.y) if len(seen) and not shared else everything for seen in observations]
 
 
-def _with_noise(prior: Prior, fidelities: int) -> Prior:
+def _with_noise(prior: Prior, fidelities: int, noise_std: float) -> Prior:
     """The prior of [log noise std (M), theta]."""
-    mean, std = math.log(NOISE_STD), NOISE_LOG_STD
     return Prior(
-        np.concatenate([np.full(fidelities, mean), prior.mean]),
-        np.concatenate([np.full(fidelities, std), prior.std]),
+        np.concatenate([np.full(fidelities, math.log(noise_std)), prior.mean]),
+        np.concatenate([np.full(fidelities, NOISE_LOG_STD), prior.std]),
         np.concatenate([np.full(fidelities, LOWEST), prior.lower]),
         np.concatenate([np.full(fidelities, HIGHEST), prior.upper]),
     )
