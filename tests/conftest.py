@@ -7,6 +7,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING
 # (XLA_FLAGS=--xla_cpu_multi_thread_eigen=false no longer does this: jaxlib 0.10 goes by PJRT_NPROC.)
 os.environ["PJRT_NPROC"] = "1"
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-# Three quarters of the tests' time is compiling: XLA's older way to emit code takes half of that.
-os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+# Three quarters of the tests' time is compiling: XLA's older way to emit code takes half of that. A version that does
+# not know the flag would end the process.
+if version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
 # Compiled programs are kept between runs, but apart from the user's own cache.
 os.environ["FIDELIUM_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "fidelium")
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Designs, incumbents
 from fidelium.history import History
-from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key
+from fidelium.numerics.backend import jax_key
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Paths, Posterior

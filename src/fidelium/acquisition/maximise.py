@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
 from fidelium.history import History
-from fidelium.numerics.backend import QUICK_TO_COMPILE
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.surrogates.base import Point, Posterior, Scalar
 

@@ -31,7 +31,7 @@ from fidelium.acquisition.maxima import sample_target
 from fidelium.acquisition.maximise import search
 from fidelium.errors import SettingError
 from fidelium.history import History, Observations
-from fidelium.numerics.backend import QUICK_TO_COMPILE
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.normal import truncated_variance
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key

@@ -18,10 +18,6 @@ from fidelium.randomness import Key
 CACHE_VARIABLE = "FIDELIUM_CACHE_DIR"
 """Environment variable that moves the compilation cache; empty switches it off."""
 
-QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Compiler options for large functions: a third of the time to compile, and as fast afterwards (sines, cosines,
-products): a first suggestion takes 12 to 14 s of processor time instead of 19 to 24."""
-
 
 def configure() -> None:
     """Switch on double precision and the persistent compilation cache, unless the user has set up one."""

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
-from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key
+from fidelium.numerics.backend import jax_key
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.quadrature import gauss_hermite, match_moments
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key

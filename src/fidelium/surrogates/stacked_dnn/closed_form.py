@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fidelium.history import Observations
 from fidelium.numerics import linalg
-from fidelium.numerics.backend import QUICK_TO_COMPILE
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising

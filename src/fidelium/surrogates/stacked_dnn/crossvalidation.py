@@ -26,7 +26,8 @@ from scipy.stats import norm
 
 from fidelium.errors import SettingError
 from fidelium.history import Observations
-from fidelium.numerics.backend import QUICK_TO_COMPILE, jax_key, one_blas_thread
+from fidelium.numerics.backend import jax_key, one_blas_thread
+from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.padding import PaddedData, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
