@@ -166,6 +166,7 @@ def load(cell: Cell, folder: Path) -> Run:
     """
     lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
     start, end = lines[0], lines[-1]
+    # records of before there were limits of time do not mention them
     if {"longest": None} | start["cell"] != json.loads(json.dumps(asdict(cell))):
         raise SettingError(
             f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder, or remove it"
