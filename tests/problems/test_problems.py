@@ -3,7 +3,9 @@
 import itertools
 import math
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -37,11 +39,22 @@ def bounds(problem: Problem) -> dict[str, tuple[float, float]]:
     return {name: (real.low, real.high) for name, real in reals.items()}
 
 
-def designs(problem: Problem) -> st.SearchStrategy[dict[str, float]]:
-    return st.fixed_dictionaries({name: st.floats(*ends) for name, ends in bounds(problem).items()})
+def values_of(parameter: object) -> st.SearchStrategy[object]:
+    match parameter:
+        case fd.Real():
+            return st.floats(parameter.low, parameter.high)
+        case fd.Integer():
+            return st.integers(parameter.low, parameter.high)
+        case fd.Categorical():
+            return st.sampled_from(parameter.choices)
+    raise AssertionError(parameter)
 
 
-def slope(problem: Problem, params: dict[str, float], name: str) -> tuple[float, float]:
+def designs(problem: Problem) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries({name: values_of(each) for name, each in problem.space.parameters.items()})
+
+
+def slope(problem: Problem, params: dict[str, Any], name: str) -> tuple[float, float]:
     """Difference quotients of the target to the left and to the right per range of the parameter; 0 beyond a bound."""
     low, high = bounds(problem)[name]
     share = 1e-3 if problem.simulated else 1e-6  # of the range: beyond the rounding of the values
@@ -74,7 +87,7 @@ def test_optimisers_are_stationary_or_at_a_bound(problem: Problem) -> None:
                 assert max(abs(left), abs(right)) < 0.1
 
 
-def check(problem: Problem, params: dict[str, float]) -> None:
+def check(problem: Problem, params: Mapping[str, object]) -> None:
     """Every fidelity is finite, and nothing beats the optimum."""
     values = [problem.evaluate(params, name) for name in problem.ladder.names]
     assert all(map(math.isfinite, values))
@@ -99,15 +112,31 @@ def test_nothing_near_or_far_beats_the_best_known_value(problem: Problem) -> Non
 
 @every_problem
 def test_every_fidelity_is_finite_at_the_corners(problem: Problem) -> None:
-    for corner in itertools.product(*bounds(problem).values()):
-        check(problem, dict(zip(problem.space.names, corner, strict=True)))
+    corners = itertools.product(*bounds(problem).values())
+    for corner in itertools.islice(corners, 0, None, 1 if len(bounds(problem)) < 8 else 31):
+        check(problem, problem.optimisers[0] | dict(zip(bounds(problem), corner, strict=True)))
 
 
 @every_problem
 def test_a_problem_is_an_objective(problem: Problem) -> None:
     params = problem.optimisers[0]
     for fidelity in problem.ladder:
-        assert problem(params, fidelity) == problem.evaluate(params, fidelity.name)
+        assert problem(params, fidelity) == problem.observe(params, fidelity.name)
+        if problem.noise is None:
+            assert problem(params, fidelity) == problem.evaluate(params, fidelity.name)
+
+
+def test_noise_has_its_standard_deviation_and_belongs_to_the_design() -> None:
+    rough = problems.get("peaks-rough")
+    assert rough.noise is not None
+    sample = [rough.space.decode(unit_x) for unit_x in rough.space.sample(np.random.default_rng(0), 2000)]
+    errors = np.array([[rough.observe(p, n) - rough.evaluate(p, n) for n in rough.ladder.names] for p in sample])
+    deviations = 4 * np.array(rough.noise) / math.sqrt(len(sample))  # four of them
+    assert np.all(np.abs(errors.mean(axis=0)) < deviations)
+    assert np.all(np.abs(errors.std(axis=0) - rough.noise) < deviations)
+    assert abs(np.corrcoef(errors.T)[0, 1]) < 0.1  # each fidelity has its own
+    turned = dict(reversed(sample[0].items()))
+    assert rough.observe(turned, "low") == rough.observe(sample[0], "low")
 
 
 @every_problem
@@ -134,7 +163,7 @@ def test_get_gives_a_fresh_record_each_time() -> None:
 
 def test_unknown_problem_names_the_known_ones() -> None:
     with pytest.raises(
-        UnknownNameError, match=r"unknown problem 'branin2'.*'branin', 'conductor', 'levy', 'park1', 'plate'"
+        UnknownNameError, match=r"unknown problem 'branin2'.*'branin', 'conductor', 'hartmann6', 'levy'"
     ):
         problems.get("branin2")
 
@@ -158,6 +187,8 @@ def test_params_outside_the_space_are_refused() -> None:
         ({"optimisers": ({"x1": 99.0, "x2": 0.0},)}, SpaceError),
         ({"initial": {"low": -1}}, SettingError),
         ({"initial": {"lowest": 1}}, FidelityError),
+        ({"noise": (0.1,)}, SettingError),
+        ({"noise": (0.1, -0.1, 0.1)}, SettingError),
     ],
 )
 def test_a_problem_is_validated_when_made(change: dict[str, object], error: type[Exception]) -> None:

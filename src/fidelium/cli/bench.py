@@ -34,12 +34,13 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for everything; results/NAME if none is given.")] = None,
 ) -> None:
     """Run an experiment that a file describes; killed and started again it does only what is missing."""
-    from fidelium.experiments.report import ARENA
+    from fidelium.experiments.report import ARENA, BESIDE
     from fidelium.experiments.spec import load_spec
 
     wanted = load_spec(spec)
     folder = out or RESULTS / wanted.name
-    _run_and_report(wanted, ARENA, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
+    style = ARENA if wanted.baseline is None else BESIDE
+    _run_and_report(wanted, style, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
 @bench.command()
@@ -70,6 +71,21 @@ def arena(
 
     page = report or out / "arena.md"
     _run_and_report(shipped_spec("arena"), ARENA, "fidelium bench arena", quick, workers, out, page)
+
+
+@bench.command()
+def robustness(
+    workers: Workers = 2,
+    quick: Quick = False,
+    out: Out = RESULTS,
+    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
+) -> None:
+    """Run the default on problems with good, useless and misleading cheap fidelities, beside one that ignores them."""
+    from fidelium.experiments.report import BESIDE
+    from fidelium.experiments.spec import shipped_spec
+
+    page = report or out / "robustness.md"
+    _run_and_report(shipped_spec("robustness"), BESIDE, "fidelium bench robustness", quick, workers, out, page)
 
 
 @bench.command()
@@ -149,14 +165,12 @@ def _run_and_report(
     spec: Spec, style: Style, command: str, quick: bool, workers: int, folder: Path, page: Path
 ) -> None:
     from fidelium.cli.experiment import print_tables, run_experiment
-    from fidelium.experiments.report import write_report
-    from fidelium.experiments.tables import rank_table, regret_tables, time_table
+    from fidelium.experiments.report import headline_tables, write_report
 
     spec, command = (spec.quick(), f"{command} --quick") if quick else (spec, command)
     runs, failed = run_experiment(spec, folder, workers)
     if runs:
-        tables = [table for name in style.measures for table in regret_tables(runs, name)]
-        print_tables([*tables, rank_table(runs, spec.strategies[0]), time_table(runs, spec.strategies[0])])
+        print_tables(headline_tables(spec, runs, style))
         for file in write_report(spec, runs, style, command, page, folder):
             typer.echo(f"written: {file}")
     if failed:

@@ -46,7 +46,7 @@ def initial_observations(
     for fidelity, size in (problem.initial if sizes is None else sizes).items():
         for unit_x in problem.space.sample(generator, size):
             params = problem.space.decode(unit_x)
-            yield params, fidelity, problem.evaluate(params, fidelity)
+            yield params, fidelity, problem.observe(params, fidelity)
 
 
 def run_cell(cell: Cell, folder: Path) -> None:
@@ -92,7 +92,7 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
         _recommend_at([cost for cost in due if before <= cost < study.spent], problem, study, file)
         due = [cost for cost in due if cost >= study.spent]
         seconds_left -= seconds["cpu"]
-        study.tell(trial, problem.evaluate(trial.params, trial.fidelity.name))
+        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
         write(file, "query", _query(trial, study, seconds) | _seen(problem, study))
     _recommend_at(due, problem, study, file)
     return None if seconds_left > 0 else study.spent
@@ -118,8 +118,13 @@ def _query(trial: LiveTrial, study: Study, seconds: Mapping[str, float]) -> dict
 
 
 def _seen(problem: Problem, study: Study) -> dict[str, float]:
-    done = [t for t in study.trials if t.state is TrialState.DONE and t.fidelity == problem.ladder.target]
-    return {"simple_regret": problems.simple_regret(problem, [t.value for t in done if t.value is not None])}
+    target = problem.ladder.target
+    done = [t for t in study.trials if t.state is TrialState.DONE and t.fidelity == target]
+    if problem.noise is None:  # as told: a simulation need not be repeated
+        values = [t.value for t in done if t.value is not None]
+    else:
+        values = [problem.evaluate(t.params, target.name) for t in done]
+    return {"simple_regret": problems.simple_regret(problem, values)}
 
 
 def _recommend_at(costs: list[float], problem: Problem, study: Study, file: IO[str]) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import plotly.graph_objects as go
+
 from fidelium.experiments.figures import regret_figure, time_figure, write_figure
 from fidelium.experiments.metrics import REGRETS, by_strategy
+from fidelium.experiments.ratios import ratio_figure, ratio_table
 from fidelium.experiments.records import Run
 from fidelium.experiments.spec import Spec
-from fidelium.experiments.tables import rank_table, regret_tables, summary_tables, time_table
+from fidelium.experiments.tables import Table, rank_table, regret_tables, summary_tables, time_table
 from fidelium.strategies import registry
 
 
@@ -22,11 +25,13 @@ class Style:
         measures: names of `MEASURES`: rows of the figure, and tables.
         average: "median" or "mean", of the figure.
         best_values: whether the figure shows best values of simulated problems instead of regrets.
+        beside: whether the one figure is that of the ratios to the baseline's regret, for many problems.
     """
 
     measures: tuple[str, ...]
     average: str
-    best_values: bool
+    best_values: bool = False
+    beside: bool = False
 
 
 PAPER = Style(("simple regret", "inference regret"), "mean", best_values=True)
@@ -37,8 +42,17 @@ one thread. Regrets: *simple*, of the best design observed at the target; *infer
 posterior mean from the optimum (the paper's; a method without a model believes what it observed); *recommended design*,
 that of the true value of the design with this mean. The lowest is bold."""
 
-ARENA = Style(REGRETS, "median", best_values=False)
+_CAPTIONS = {
+    "ratio": "regret beside the baseline's",
+    "regret": "regret against cost",
+    "time": "seconds per suggestion",
+}
+
+ARENA = Style(REGRETS, "median")
 """Medians and quartiles of everything: they do not hang on one bad seed."""
+
+BESIDE = Style(("simple regret",), "median", beside=True)
+"""Many problems, one measure, as ratios to the baseline's."""
 
 
 def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, page: Path, figures: Path) -> list[Path]:
@@ -55,37 +69,45 @@ def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, pa
     Returns:
         The files, the page first.
     """
-    title = spec.title or spec.name
-    bands = "quartiles" if style.average == "median" else "one standard error"
-    heading = f"{title} ({style.average}, bands: {bands})"
-    drawn = {
-        "regret": regret_figure(runs, heading, style.measures, style.average, style.best_values),
-        "time": time_figure(runs, f"{title}: processor seconds per suggestion"),
-    }
     page.parent.mkdir(parents=True, exist_ok=True)
     files = [page]
+    drawn = _figures(spec, runs, style)
     for name, figure in drawn.items():
         picture = write_figure(figure, figures, f"{spec.name}-{name}")
         if picture.parent.resolve() != page.parent.resolve():
             (page.parent / picture.name).write_bytes(picture.read_bytes())
         files += [picture.with_suffix(".html"), page.parent / picture.name]
-    page.write_text(_page(spec, runs, style, command))
+    pictures = [f"![{_CAPTIONS[name]}]({spec.name}-{name}.png)\n" for name in drawn]
+    page.write_text("\n".join([_heading(spec, runs, command), *pictures, *_tables(spec, runs, style)]))
     return files
 
 
-def _page(spec: Spec, runs: Sequence[Run], style: Style, command: str) -> str:
-    reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
+def headline_tables(spec: Spec, runs: Sequence[Run], style: Style) -> list[Table]:
+    """What the terminal shows."""
     regrets = [table for name in style.measures for table in regret_tables(runs, name)]
-    tables = [*regrets, rank_table(runs, reference), time_table(runs, reference), *summary_tables(runs)]
-    parts = [
-        f"# {spec.title or spec.name}\n",
-        f"Made by\n\n```\n{command}\n```\n",
-        _how(spec, runs),
-        f"![regret against cost]({spec.name}-regret.png)\n",
-        f"![seconds per suggestion]({spec.name}-time.png)\n",
-        *(table.markdown() for table in tables),
-    ]
-    return "\n".join(parts)
+    beside = [] if spec.baseline is None else [ratio_table(runs, spec.baseline, spec.at_most)]
+    reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
+    return [*regrets, *beside, rank_table(runs, reference), time_table(runs, reference)]
+
+
+def _figures(spec: Spec, runs: Sequence[Run], style: Style) -> dict[str, go.Figure]:
+    title = spec.title or spec.name
+    bands = "quartiles" if style.average == "median" else "one standard error"
+    heading = f"{title} ({style.average}, bands: {bands})"
+    if style.beside and spec.baseline is not None:
+        return {"ratio": ratio_figure(runs, spec.baseline, spec.at_most, title)}
+    return {
+        "regret": regret_figure(runs, heading, style.measures, style.average, style.best_values),
+        "time": time_figure(runs, f"{title}: processor seconds per suggestion"),
+    }
+
+
+def _heading(spec: Spec, runs: Sequence[Run], command: str) -> str:
+    return "\n".join([f"# {spec.title or spec.name}\n", f"Made by\n\n```\n{command}\n```\n", _how(spec, runs)])
+
+
+def _tables(spec: Spec, runs: Sequence[Run], style: Style) -> list[str]:
+    return [table.markdown() for table in (*headline_tables(spec, runs, style), *summary_tables(runs))]
 
 
 def _how(spec: Spec, runs: Sequence[Run]) -> str:
@@ -93,8 +115,8 @@ def _how(spec: Spec, runs: Sequence[Run]) -> str:
     used = {name: found for run in runs for name, found in run.start["versions"].items()}
     seeds = sorted({run.cell.seed for run in runs})
     counts = {name: len(same) for name, same in by_strategy(runs).items()}
-    missing = [f"{name} ({count} of {len(spec.problems) * len(spec.seeds)})"
-               for name, count in counts.items() if count < len(spec.problems) * len(spec.seeds)]  # fmt: skip
+    whole = len(spec.problems) * len(spec.seeds)
+    missing = [f"{name} ({count} of {whole})" for name, count in counts.items() if count < whole]
     lines = [
         f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {_EXPLANATION}",
         f"Machine: {start['machine']['cpu']}, {start['machine']['cores']} cores.",

@@ -10,6 +10,7 @@ strategies: [dnn-mfbo, sf-ei]         # ours, and peers from outside
 seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
 longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
+baseline: sf-ei                       # the page shows all others beside this one; a problem may say `at_most: 0.5`
 ```
 """
 
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fidelium import problems
 from fidelium.errors import SettingError
@@ -68,6 +69,7 @@ class Plan(BaseModel):
         budget: cost units a study spends.
         checkpoints: costs at which strategies are compared, besides the budget.
         initial: points of the random initial design, by fidelity.
+        at_most: what the ratio of a strategy's final regret to the baseline's should not exceed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +77,7 @@ class Plan(BaseModel):
     budget: float | None = Field(default=None, gt=0)
     checkpoints: tuple[Annotated[float, Field(gt=0)], ...] | None = None
     initial: dict[str, Annotated[int, Field(ge=0)]] | None = None
+    at_most: float | None = Field(default=None, gt=0)
 
 
 class Spec(BaseModel):
@@ -88,6 +91,7 @@ class Spec(BaseModel):
         seeds: of the initial designs and of the studies.
         minutes: strategy -> minutes that one study takes, roughly, on average over the problems.
         longest: strategy -> processor minutes after which one of its studies is stopped.
+        baseline: the strategy that the others are shown beside; None: there is none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,6 +103,18 @@ class Spec(BaseModel):
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(lambda given: _seeds(given))]
     minutes: dict[str, float] = {}
     longest: dict[str, Annotated[float, Field(gt=0)]] = {}
+    baseline: str | None = None
+
+    @model_validator(mode="after")
+    def _has_its_baseline(self) -> Spec:
+        if self.baseline is not None and self.baseline not in self.strategies:
+            raise ValueError(f"the baseline must be one of the strategies, got {self.baseline!r}")
+        return self
+
+    @property
+    def at_most(self) -> dict[str, float]:
+        """Problem -> what the ratio of a final regret to the baseline's should not exceed, where something is said."""
+        return {name: plan.at_most for name, plan in self.problems.items() if plan.at_most is not None}
 
     def cells(self) -> list[Cell]:
         """All studies, in the order of problem, seed, strategy: an interrupted experiment has whole comparisons.
@@ -143,7 +159,7 @@ def load_spec(path: Path) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the experiments that come with fidelium: "paper" or "arena"."""
+    """One of the experiments that come with fidelium: "paper", "arena" or "robustness"."""
     return parse_spec((resources.files("fidelium.experiments") / "specs" / f"{name}.yaml").read_text(), name)
 
 

@@ -26,7 +26,7 @@ def measure(problem_name: str, strategy: str, sizes: list[int], steady: int, sta
     first = time.time() - started
     suggestions: list[dict[str, float]] = []
     for _ in range(steady):
-        study.tell(trial, problem.evaluate(trial.params, trial.fidelity.name))
+        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
         trial, seconds = _timed_ask(study)
         suggestions.append(seconds)
     return {"first": first, "suggestions": suggestions, "peak_mb": _peak_mb()}
@@ -39,7 +39,7 @@ def _observe(study: Any, problem: Any, sizes: list[int]) -> None:
     for fidelity, size in zip(problem.ladder.names, sizes, strict=True):
         for unit_x in problem.space.sample(generator, size):
             params = problem.space.decode(unit_x)
-            study.add_observation(params, fidelity, problem.evaluate(params, fidelity))
+            study.add_observation(params, fidelity, problem.observe(params, fidelity))
 
 
 def _timed_ask(study: Any) -> tuple[Any, dict[str, float]]:

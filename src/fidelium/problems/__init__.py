@@ -11,14 +11,30 @@ from fidelium.problems.regret import inference_regret, recommendation_regret, si
 
 __all__ = ["Problem", "get", "inference_regret", "names", "recommendation_regret", "simple_regret"]
 
-# name -> module; the module has a function of the problem's name that makes it
+# name -> module; the module has a function of the problem's name (- is _ there) that makes it
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
     "conductor": "fidelium.problems.fem.conductor",
+    "hartmann6": "fidelium.problems.varied",
     "levy": "fidelium.problems.synthetic",
+    "mixed": "fidelium.problems.varied",
     "park1": "fidelium.problems.synthetic",
+    "peaks": "fidelium.problems.peaks",
+    "peaks-blind": "fidelium.problems.peaks",
+    "peaks-cheap": "fidelium.problems.peaks",
+    "peaks-constant": "fidelium.problems.peaks",
+    "peaks-dear": "fidelium.problems.peaks",
+    "peaks-exact": "fidelium.problems.peaks",
+    "peaks-jumping": "fidelium.problems.peaks",
+    "peaks-noisy": "fidelium.problems.peaks",
+    "peaks-opposed": "fidelium.problems.peaks",
+    "peaks-rough": "fidelium.problems.peaks",
+    "peaks-shifted": "fidelium.problems.peaks",
     "plate": "fidelium.problems.fem.plate",
+    "rosenbrock10": "fidelium.problems.varied",
+    "rosenbrock4": "fidelium.problems.varied",
     "sandwich": "fidelium.problems.fem.sandwich",
+    "sine": "fidelium.problems.varied",
 }
 
 
@@ -36,4 +52,4 @@ def get(name: str) -> Problem:
     """
     if name not in _HOMES:
         raise UnknownNameError(f"unknown problem {name!r}; the known ones are {', '.join(map(repr, names()))}")
-    return getattr(import_module(_HOMES[name]), name)()
+    return getattr(import_module(_HOMES[name]), name.replace("-", "_"))()

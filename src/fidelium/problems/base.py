@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
@@ -30,10 +33,11 @@ class Problem:
         initial: name of fidelity -> number of initial points.
         reference: where the problem was published.
         simulated: whether a value comes from a simulation: it takes a while, and the optimum is the best one known.
+        noise: standard deviation of an observation at each fidelity, low to high; None: there is none.
 
     Raises:
-        SettingError: if there is not one function per fidelity, the optimum is not finite or has no optimiser, or an
-            initial size is not a whole number >= 0.
+        SettingError: if there is not one function per fidelity (and one finite noise >= 0, if there are any), the
+            optimum is not finite or has no optimiser, or an initial size is not a whole number >= 0.
         FidelityError: if `initial` names a fidelity the ladder does not have.
         SpaceError: if an optimiser is outside the space.
     """
@@ -48,11 +52,16 @@ class Problem:
     initial: Mapping[str, int]
     reference: str
     simulated: bool = False
+    noise: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.functions) != len(self.ladder):
             raise SettingError(
                 f"problem {self.name!r} needs one function per fidelity ({len(self.ladder)}), got {len(self.functions)}"
+            )
+        if self.noise is not None and not _are_deviations(self.noise, len(self.ladder)):
+            raise SettingError(
+                f"problem {self.name!r} needs a finite noise >= 0 per fidelity ({len(self.ladder)}), got {self.noise!r}"
             )
         if not math.isfinite(self.optimum) or not self.optimisers:
             raise SettingError(f"problem {self.name!r} needs a finite optimum and its optimisers, got {self.optimum!r}")
@@ -64,7 +73,7 @@ class Problem:
                 raise SettingError(f"the initial size at {fidelity!r} must be a whole number >= 0, got {size!r}")
 
     def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> float:
-        """The value of a design at a fidelity.
+        """The true value of a design at a fidelity.
 
         Raises:
             SpaceError: if the parameters are not a design of the space.
@@ -73,6 +82,24 @@ class Problem:
         function = self.functions[self.ladder.index(fidelity_name)]
         return float(function(**self.space.validate(params)))
 
+    def observe(self, params: Mapping[str, Any], fidelity_name: str) -> float:
+        """The value with its noise, which is the same whenever the design is observed again, as that of a mesh is.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+            FidelityError: if the ladder has no fidelity of that name.
+        """
+        value = self.evaluate(params, fidelity_name)
+        if self.noise is None:
+            return value
+        design = repr((self.name, fidelity_name, sorted(self.space.validate(params).items())))
+        generator = np.random.default_rng(zlib.crc32(design.encode()))
+        return value + self.noise[self.ladder.index(fidelity_name)] * float(generator.normal())
+
     def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> float:
         """The objective as a study calls it."""
-        return self.evaluate(params, fidelity.name)
+        return self.observe(params, fidelity.name)
+
+
+def _are_deviations(noise: tuple[float, ...], count: int) -> bool:
+    return len(noise) == count and all(math.isfinite(std) and std >= 0 for std in noise)

@@ -1,0 +1,112 @@
+"""Regrets as ratios to a baseline's, problem by problem: does a cheap fidelity help, and does it ever harm?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from fidelium.experiments.looks import look_of
+from fidelium.experiments.metrics import MEASURES, Summary, by_problem, by_strategy, over_seeds
+from fidelium.experiments.records import Run
+from fidelium.experiments.tables import Table, short
+from fidelium.plots.style import FAINT, INK, Panel, add_key, new_figure
+
+FLOOR = 1e-6
+"""Regrets below this count as this: better is of no use to anyone."""
+
+_ROW, _TOP, _BOTTOM = 34, 110, 60
+"""Pixels of a problem, and of what is above and below all of them."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A strategy beside the baseline when the budget was spent.
+
+    Args:
+        problem: its name.
+        strategy: its name.
+        regret: simple regret over the seeds.
+        baseline: the baseline's median simple regret.
+    """
+
+    problem: str
+    strategy: str
+    regret: Summary
+    baseline: float
+
+    def of(self, regret: float) -> float:
+        """A regret in units of the baseline's."""
+        return max(regret, FLOOR) / max(self.baseline, FLOOR)
+
+    @property
+    def median(self) -> float:
+        """The ratio of the medians."""
+        return self.of(self.regret.median)
+
+
+def ratios(runs: Sequence[Run], baseline: str) -> list[Ratio]:
+    """Every strategy beside the baseline on every problem that both have run on."""
+    found: list[Ratio] = []
+    for problem, same in by_problem(runs).items():
+        ends = {name: over_seeds(group, MEASURES["simple regret"], group[0].cell.budget)
+                for name, group in by_strategy(same).items()}  # fmt: skip
+        if baseline in ends:
+            others = [(name, end) for name, end in ends.items() if name != baseline]
+            found += [Ratio(problem, name, end, ends[baseline].median) for name, end in others]
+    return found
+
+
+def ratio_table(runs: Sequence[Run], baseline: str, most: dict[str, float]) -> Table:
+    """Median simple regrets when the budget was spent, their ratio, and what it should be at most."""
+    rows = tuple(
+        (each.problem, each.strategy, short(each.regret.median), short(each.baseline), _judged(each, most))
+        + ((f"{most[each.problem]:g}",) if each.problem in most else ("–",))
+        for each in ratios(runs, baseline)
+    )
+    title = f"simple regret when the budget was spent, median over the seeds, beside {baseline}"
+    return Table(title, ("problem", "strategy", "regret", f"{baseline}'s", "ratio", "at most"), rows)
+
+
+def ratio_figure(runs: Sequence[Run], baseline: str, most: dict[str, float], title: str) -> go.Figure:
+    """A row per problem: the ratio of the medians, with a line between the quartiles; a tick where it should end."""
+    found = ratios(runs, baseline)
+    problems = list(dict.fromkeys(each.problem for each in found))
+    places = {name: len(problems) - 1 - i for i, name in enumerate(problems)}
+    figure = new_figure(title, 800, _TOP + _BOTTOM + _ROW * len(problems))
+    figure.update_layout(margin={"l": 150, "r": 25, "t": _TOP, "b": _BOTTOM})
+    panel = Panel(1, (0.0, 1.0), (0.0, 1.0))
+    panel.place(
+        figure,
+        x={"type": "log", "dtick": 1, "exponentformat": "power",
+           "title": {"text": f"simple regret at the end, as a ratio to {baseline}'s"}},
+        y={"tickvals": list(places.values()), "ticktext": list(places), "range": [-0.7, len(problems) - 0.3]},
+    )  # fmt: skip
+    equal = {"color": FAINT, "width": 1, "dash": "dot"}
+    figure.add_scatter(
+        x=[1, 1], y=[-0.7, len(problems) - 0.3], mode="lines", line=equal, showlegend=False, **panel.axes
+    )
+    for name, bound in most.items():
+        if name in places:
+            limit = {"color": INK, "width": 2}
+            ends = [places[name] - 0.32, places[name] + 0.32]
+            figure.add_scatter(x=[bound] * 2, y=ends, mode="lines", line=limit, showlegend=False, **panel.axes)
+    for each in found:
+        look, place = look_of(each.strategy), places[each.problem]
+        quartiles = [each.of(each.regret.lower), each.of(each.regret.upper)]
+        figure.add_scatter(
+            x=quartiles, y=[place] * 2, mode="lines", line={"color": look.colour, "width": 3}, showlegend=False,
+            **panel.axes,
+        )  # fmt: skip
+        marker = {"color": look.colour, "size": 11, "symbol": "circle"}
+        figure.add_scatter(x=[each.median], y=[place], mode="markers", marker=marker, showlegend=False, **panel.axes)
+    for name in dict.fromkeys(each.strategy for each in found):
+        add_key(figure, name, mode="markers", marker={"color": look_of(name).colour, "size": 11, "symbol": "circle"})
+    add_key(figure, "at most", mode="lines", line={"color": INK, "width": 2})
+    return figure
+
+
+def _judged(ratio: Ratio, most: dict[str, float]) -> str:
+    text = short(ratio.median)
+    return f"**{text}**" if ratio.median <= most.get(ratio.problem, 0.0) else text
