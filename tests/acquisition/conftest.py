@@ -62,8 +62,8 @@ class LinkedPosterior(eqx.Module):
         heights = self.mean[-1] + jnp.sqrt(self.var[-1]) * jax.random.normal(key, (count,))
         return ParallelPaths(heights, self.tilt)
 
-    def noise_var(self, fidelity: int) -> Float[Array, ""]:
-        return self.noise[fidelity]
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        return jnp.broadcast_to(self.noise[fidelity], jnp.shape(value))
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinkedPosterior:
         # the same error everywhere: one observation of a fidelity leaves var s / (var + s) of it, wherever it was made

@@ -144,7 +144,8 @@ def test_below_the_target_a_bent_link_agrees_with_brute_force(linked, f_star):
 def test_below_the_target_of_a_stack_the_gain_agrees_with_brute_force(random_stack, fidelity):
     posterior = random_stack(3)
     means, variances = (np.asarray(part) for part in posterior.marginals(X))
-    mean, var, noise = float(means[fidelity]), float(variances[fidelity]), float(posterior.noise_var(fidelity))
+    mean, var = float(means[fidelity]), float(variances[fidelity])
+    noise = float(posterior.noise_var(fidelity, jnp.asarray(mean)))
     below = np.random.default_rng(0).normal(mean, np.sqrt(var), size=400_000)
     grid = np.linspace(mean - 6 * np.sqrt(var), mean + 6 * np.sqrt(var), 801)
     link_mean, link_var = jax.vmap(lambda f: posterior.target_given(X, fidelity, f))(jnp.asarray(grid))

@@ -149,7 +149,7 @@ def test_the_correlation_of_a_fitted_process_is_that_of_its_joint_covariance():
     )
     best = jnp.asarray(0.5)
     _, cov = posterior.process.joint((X, jnp.asarray(0)), (X, jnp.asarray(1)))
-    noise = float(posterior.noise_var(0))
+    noise = float(posterior.noise_var(0, jnp.zeros(())))
     log_rest = float(augmented_improvement(posterior, best, X, 0) - target_improvement(posterior, best, X, 0))
     known = cov[0, 1] / jnp.sqrt(cov[0, 0] * cov[1, 1]) * (1 - jnp.sqrt(noise / (cov[0, 0] + noise)))
     assert 0 < float(known) < 1

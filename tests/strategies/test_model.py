@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -58,8 +59,8 @@ class Known(eqx.Module):
         heights = self.height + jnp.sqrt(self.var) * jax.random.normal(key, (count,))
         return KnownPaths(heights, self.centre)
 
-    def noise_var(self, fidelity: int) -> Float[Array, ""]:
-        return jnp.asarray(1e-4)
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        return jnp.full(jnp.shape(value), 1e-4)
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Known:
         return Known(self.height, self.centre, self.var / (1 + len(fidelities) * self.var / 1e-4))
@@ -113,6 +114,14 @@ def test_the_incumbent_is_recommended_when_nothing_is_surer(history):
     # the model expects at most 100 - 10 = 90 for sure; 90 less the noise was seen
     vague = PosteriorModel.of([known(0.0, 0.3, 2.0)], history, Key((0,))).recommend()
     assert LINE.decode(vague.unit_x) == {"x": pytest.approx(0.9, abs=1e-9), "n": 2}
+
+
+@pytest.mark.parametrize(("noise_std", "recommends_what_was_seen"), [(0.04, True), (0.2, False)])
+def test_what_was_seen_counts_unless_it_may_be_noise(history, noise_std, recommends_what_was_seen):
+    # 90 was seen, -1 in units of the spread; elsewhere the model is sure of -1.1
+    model = PosteriorModel.of([known(-1.1, 0.3, 1e-8)], history, Key((0,)))
+    found = replace(model, noise_std=np.array([noise_std])).recommend()
+    assert (LINE.decode(found.unit_x)["x"] == pytest.approx(0.9)) is recommends_what_was_seen
 
 
 @pytest.mark.parametrize("var", [0.01, 100.0])

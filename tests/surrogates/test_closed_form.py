@@ -18,9 +18,10 @@ from fidelium.randomness import Key
 from fidelium.surrogates.learning import subset
 from fidelium.surrogates.stacked_dnn import closed_form
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
-from fidelium.surrogates.stacked_dnn.features import Architecture
+from fidelium.surrogates.stacked_dnn.families import UNRELATED, CosineFamily, DenseFamily, Kind
+from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior
+from fidelium.surrogates.stacked_dnn.noise import Noise
 
 Vector = NDArray[np.float64]
 
@@ -164,26 +165,27 @@ def test_the_same_key_gives_the_same_posterior_and_another_key_other_features():
     assert not np.array_equal(first.layers[0].weight_mean, other.layers[0].weight_mean)
 
 
-@pytest.mark.parametrize("slope", [None, 0.0, 1.0], ids=["lowest", "independent", "residual"])
-def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(slope):
+@pytest.mark.parametrize("kind", [None, *Kind])
+def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(kind):
     family = SMALL.family
     data = closed_form.pad(MANY[:6, None], wave(MANY[:6, None]))
     generator = np.random.default_rng(0)
     drawn = family.draw(1, False, Key((7,)))
-    prior = family.prior(1, 0.0, drawn, None)
+    prior = family.prior(1, Kind.ALONE, drawn, None)
     alpha = spread = None
-    if slope is not None:
+    if kind is not None:
         drawn = family.draw(1, True, Key((7,)))
-        prior = family.prior(1, slope, drawn, prior.mean)
+        prior = family.prior(1, kind, drawn, prior.mean)
         rows = generator.normal(size=(len(data.y), 3))
         alpha, spread = jnp.asarray(generator.normal(size=len(data.y))), jnp.asarray(rows @ rows.T)
 
     def value_and_gradient(theta: Vector) -> tuple[Vector, Vector]:
         mean, std = (jnp.asarray(part)[None] for part in (prior.mean, prior.std))
         shared = (data.x, data.y[None], data.mask, alpha, spread)
-        found = closed_form._log_density_rows(family, drawn, theta[None], jnp.array([slope or 0.0]), mean, std, *shared)
+        found = closed_form._log_density_rows(family, drawn, theta[None], slopes, mean, std, *shared)
         return np.asarray(found[0])[0], np.asarray(found[1])[0]
 
+    slopes = jnp.array([[kind.slope, kind.first_slope] if kind else [0.0, 0.0]])
     direction = generator.normal(size=len(prior.mean))
     theta = prior.mean + np.where(np.arange(len(prior.mean)) == 0, 4.0, 0.1)  # with noise enough to be well conditioned
     difference = (
@@ -212,7 +214,8 @@ def test_given_is_conditioning_the_gaussian_of_all_fidelities(three_fidelities, 
     means, before = covariance(three_fidelities, x)
     after_means, after = covariance(three_fidelities.given(np.asarray(x)[:1], [fidelity]), x)
     column = before[:, fidelity]
-    known = before - np.outer(column, column) / (column[fidelity] + float(three_fidelities.noise_var(fidelity)))
+    noise_var = float(three_fidelities.noise_var(fidelity, jnp.asarray(means[fidelity])))
+    known = before - np.outer(column, column) / (column[fidelity] + noise_var)
     np.testing.assert_array_equal(after_means, means)
     np.testing.assert_allclose(after, known, rtol=1e-6, atol=1e-9)
     variances, left = np.diag(before)[:3], np.diag(after)[:3]
@@ -267,3 +270,55 @@ def test_a_subset_keeps_the_newest_half_and_nothing_twice(count, most):
 def test_no_data_are_refused():
     with pytest.raises(NoDataError, match="at least one observation"):
         SMALL.fit([EMPTY, EMPTY], Key((0,)))
+
+
+def test_the_noise_grows_with_the_distance_below_the_best_value_seen():
+    y, mask = jnp.array([1.0, -3.0, 9.0]), jnp.array([1.0, 1.0, 0.0])  # the last one is padding
+    noise = Noise.of(jnp.log(jnp.array([0.1, 0.5])), y, mask)
+    np.testing.assert_allclose(noise.var(jnp.array([2.0, 1.0, -1.0])), [0.01, 0.01, 0.01 + 1.0], rtol=1e-12)
+    empty = Noise.of(jnp.log(jnp.array([0.1, 0.5])), y, jnp.zeros(3))
+    assert float(empty.best) == 0.0
+
+
+def rippling(x: Vector) -> Vector:
+    """A hill whose ripples are a third of the depth below its top."""
+    depth = 100 * (x[:, 0] - 0.4) ** 2
+    return -depth * (1 + 0.3 * np.sin(997 * x[:, 0]))
+
+
+def test_ripples_of_bad_designs_do_not_hide_which_good_one_is_best():
+    generator = np.random.default_rng(0)
+    x = np.concatenate([generator.random(30), generator.uniform(0.35, 0.45, 10)])
+    posterior = ClosedFormStack().fit([seen(rippling, x)], Key((3,)))
+    noise = posterior.layers[0].noise
+    assert 0.1 < float(noise.ripple) < 0.6
+    assert float(noise.floor) < 0.01
+    near = np.linspace(0.36, 0.44, 9)[:, None]
+    mean = np.asarray(moments(posterior, jnp.asarray(near))[0])[:, 0]
+    assert abs(float(near[int(np.argmax(mean)), 0]) - 0.4) <= 0.011
+
+
+def listens(low: Callable[[Vector], Vector], count: int) -> int:
+    """For how many of eight keys the layer of a wave depends on the layer below."""
+    data = [seen(low, MANY), seen(wave, MANY[::2][:count])]
+    slopes: list[float] = []
+    for word in range(8):
+        features = SMALL.fit(data, Key((word,))).layers[1].features
+        assert isinstance(features, CosineFeatures)
+        assert features.relation is not None
+        slopes.append(float(features.relation.log_slope))
+    return sum(slope > UNRELATED + 1 for slope in slopes)
+
+
+def test_a_layer_listens_to_the_one_below_as_far_as_the_evidence_goes():
+    related, rubbish = (lambda x: 3 * wave(x) + 1), (lambda x: np.sin(1e4 * x[:, 0]))
+    assert listens(related, 10) == 8
+    assert listens(rubbish, 2) >= 4  # two points cannot tell, and nobody brings rubbish
+    assert listens(rubbish, 10) <= 4
+
+
+def test_rubbish_below_does_little_harm():
+    rubbish, target = seen(lambda x: np.sin(1e4 * x[:, 0]), MANY), seen(wave, MANY[::2])
+    both = np.mean([error(SMALL.fit([rubbish, target], Key((word,)))) for word in range(6)])
+    alone = np.mean([error(SMALL.fit([target], Key((word,)))) for word in range(6)])
+    assert both < 1.5 * alone + 0.01 * SPREAD

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from fidelium.errors import SettingError
 from fidelium.randomness import Key
 from fidelium.surrogates.learning import Prior
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily
-from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily, Kind
+from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures, all_of
+from fidelium.surrogates.stacked_dnn.noise import PARTS
 
 DIMENSION = 2
 WIDE = CosineFamily(pairs=2048, relation_pairs=2048)
@@ -30,18 +31,18 @@ X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
 
 def theta_below(family: CosineFamily | DenseFamily) -> NDArray[np.float64]:
     """What may have been learned in a lowest layer."""
-    mean = family.prior(DIMENSION, 0.0, family.draw(DIMENSION, False, Key((9,))), None).mean
+    mean = family.prior(DIMENSION, Kind.ALONE, family.draw(DIMENSION, False, Key((9,))), None).mean
     return mean + np.random.default_rng(9).normal(scale=0.3, size=len(mean))
 
 
-def prior_of(family: CosineFamily | DenseFamily, has_below: bool, slope: float, drawn: eqx.Module) -> Prior:
-    return family.prior(DIMENSION, slope, drawn, theta_below(family) if has_below else None)
+def prior_of(family: CosineFamily | DenseFamily, has_below: bool, kind: Kind, drawn: eqx.Module) -> Prior:
+    return family.prior(DIMENSION, kind, drawn, theta_below(family) if has_below else None)
 
 
 def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> CosineFeatures:
     """A wide cosine network with random parameters, the same for every seed of its frequencies."""
     drawn = family.draw(DIMENSION, has_below, Key((seed,)))
-    count = len(prior_of(family, has_below, 0.0, drawn).mean)
+    count = len(prior_of(family, has_below, Kind.FREE, drawn).mean)
     return family.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
 
 
@@ -102,11 +103,11 @@ def test_draws_repeat_with_the_key_and_only_with_it():
 @pytest.mark.parametrize(
     "family", [CosineFamily(4, 4), DenseFamily(Architecture((5, 3), "tanh"))], ids=["cosine", "dense"]
 )
-@pytest.mark.parametrize("slope", [0.0, 1.0])
+@pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("has_below", [False, True])
-def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, slope, has_below):
+def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, kind, has_below):
     drawn = family.draw(DIMENSION, has_below, Key((3,)))
-    prior = prior_of(family, has_below, slope, drawn)
+    prior = prior_of(family, has_below, kind, drawn)
     assert np.all((prior.lower < prior.mean) & (prior.mean < prior.upper))
     assert np.all(prior.std > 0)
     below = jnp.array(0.3) if has_below else None
@@ -118,23 +119,38 @@ def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, s
     # every entry of theta but the noise moves the features: none is left over, none is missing
     jacobian = np.asarray(jax.jacfwd(every_feature)(jnp.asarray(prior.mean + 0.01)))
     moves = np.any(jacobian != 0, axis=0)
-    assert not moves[0]
-    assert np.all(moves[1:])
+    assert not np.any(moves[:PARTS])
+    assert np.all(moves[PARTS:])
 
 
-@pytest.mark.parametrize("slope", [0.0, 1.0])
-def test_the_lengths_of_a_layer_are_believed_to_be_those_learned_below(slope):
+def test_a_layer_that_stands_alone_hardly_sees_the_one_below():
+    family = CosineFamily(4, 4)
+    drawn = family.draw(DIMENSION, True, Key((3,)))
+
+    def effect(kind: Kind) -> float:
+        features = family.features(drawn, jnp.asarray(prior_of(family, True, kind, drawn).mean))
+        low, high = (all_of(features, X, jnp.array(below)) for below in (-1.0, 1.0))
+        return float(jnp.linalg.norm(high - low))
+
+    assert effect(Kind.ALONE) < 0.01 < 0.2 < effect(Kind.RESIDUAL) < effect(Kind.FREE)
+    lengths = slice(1 + PARTS, 1 + PARTS + DIMENSION)
+    alone, lowest = prior_of(family, True, Kind.ALONE, drawn), prior_of(family, False, Kind.ALONE, drawn)
+    np.testing.assert_array_equal(alone.mean[lengths], lowest.mean[lengths])  # and learns its lengths by itself
+
+
+@pytest.mark.parametrize("kind", [Kind.FREE, Kind.RESIDUAL])
+def test_the_lengths_of_a_layer_are_believed_to_be_those_learned_below(kind):
     family = CosineFamily(4, 4)
     drawn, below = family.draw(DIMENSION, True, Key((3,))), theta_below(family)
     moved = below + np.random.default_rng(0).normal(size=len(below))
-    first, second = (family.prior(DIMENSION, slope, drawn, theta) for theta in (below, moved))
-    lengths = slice(2, 2 + DIMENSION)
+    first, second = (family.prior(DIMENSION, kind, drawn, theta) for theta in (below, moved))
+    lengths = slice(1 + PARTS, 1 + PARTS + DIMENSION)
     for prior, theta in ((first, below), (second, moved)):
         at_mean = family.features(drawn, jnp.asarray(prior.mean))
         np.testing.assert_array_equal(at_mean.log_length, theta[lengths])
     np.testing.assert_array_equal(np.delete(first.mean, lengths), np.delete(second.mean, lengths))
     np.testing.assert_array_equal(first.std, second.std)
-    assert np.all(first.std[lengths] < family.prior(DIMENSION, 0.0, drawn, None).std[lengths])
+    assert np.all(first.std[lengths] < family.prior(DIMENSION, kind, drawn, None).std[lengths])
 
 
 def test_a_dense_network_by_hand():
@@ -167,10 +183,10 @@ def test_dense_gradients_match_finite_differences(activation):
 def test_the_dense_family_starts_at_the_network_it_drew():
     family = DenseFamily(Architecture((7, 4), "silu"))
     drawn = family.draw(DIMENSION, True, Key((5,)))
-    prior = prior_of(family, True, 0.0, drawn)
+    prior = prior_of(family, True, Kind.FREE, drawn)
     network = family.features(drawn, jnp.asarray(prior.mean))
     np.testing.assert_array_equal(network.of_both(X, jnp.array(0.1)), drawn.network.of_both(X, jnp.array(0.1)))
-    assert len(prior.mean) == 1 + len(ravel_pytree(drawn.network)[0])
+    assert len(prior.mean) == PARTS + len(ravel_pytree(drawn.network)[0])
 
 
 def test_initial_weights_are_glorots_truncated_at_two_deviations():

@@ -379,7 +379,8 @@ def test_the_belief_about_noise_counts_until_the_data_say_otherwise():
     def learned(count: int, noise_std: float) -> float:
         x = np.random.default_rng(0).random((count, DIMENSION))
         seen = Observations(x, np.sin(3 * x[:, 0]) + x[:, 1])  # smooth, and without noise
-        return float(GaussianProcess(Independent(), noise_std=noise_std).fit([seen], Key((0,))).noise_var(0)) ** 0.5
+        posterior = GaussianProcess(Independent(), noise_std=noise_std).fit([seen], Key((0,)))
+        return float(posterior.noise_var(0, jnp.zeros(()))) ** 0.5
 
     assert learned(2, 5e-4) < 5e-3 < learned(2, 2e-2)
     assert learned(40, 2e-2) < 5e-3

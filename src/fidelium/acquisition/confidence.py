@@ -124,8 +124,9 @@ def distances(posterior: Posterior, history: History, root_beta: float) -> Float
     for k in range(1, count):
         seen = history.observations[k]
         means, variances = (part[:, :k] for part in marginals_at(posterior, seen.unit_x))
-        band = root_beta * np.sqrt(variances + float(posterior.noise_var(k)))
-        apart = np.abs(scales[k].inward(seen.y)[:, None] - means) - band
+        y = scales[k].inward(seen.y)[:, None]
+        band = root_beta * np.sqrt(variances + np.asarray(posterior.noise_var(k, jnp.asarray(y))))
+        apart = np.abs(y - means) - band
         worst = float(np.max(apart / (k - np.arange(k)), initial=0.0))
         if worst > zeta:
             zeta *= 2 ** math.ceil(math.log2(worst / zeta))

@@ -67,7 +67,7 @@ def observation_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point,
         left = _share_left_below(posterior, f_star, x, fidelity, means[fidelity], variances[fidelity])
     else:
         left = _share_left_at_target(f_star, means[-1], variances[-1])
-    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity))
+    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity, means[fidelity]))
 
 
 def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
@@ -83,7 +83,7 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
         ends, _ = _target_at(posterior, x, fidelity, means[fidelity] + jnp.stack([-std, std]))
         correlation = (ends[1] - ends[0]) / (2 * jnp.sqrt(variances[-1]))
         left = 1 - jnp.minimum(correlation**2, 1.0) * (1 - left)
-    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity))
+    return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity, means[fidelity]))
 
 
 def _share_left_at_target(f_star: Float[Array, " s"], mean: Scalar, variance: Scalar) -> Float[Array, " s"]:

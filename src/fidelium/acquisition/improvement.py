@@ -67,7 +67,8 @@ def _correlation(posterior: Posterior, x: Point, fidelity: int) -> Scalar:
 
 def _log_noise_factor(posterior: Posterior, x: Point, fidelity: int) -> Scalar:
     """log(1 - sigma / r), r = sqrt(eta + sigma^2), as log(eta / (r (r + sigma))), which does not cancel."""
-    eta, noise_var = posterior.marginals(x)[1][fidelity], posterior.noise_var(fidelity)
+    mean, eta = (part[fidelity] for part in posterior.marginals(x))
+    noise_var = posterior.noise_var(fidelity, mean)
     r = jnp.sqrt(eta + noise_var)
     return jnp.log(eta) - jnp.log(r) - jnp.log(r + jnp.sqrt(noise_var))
 

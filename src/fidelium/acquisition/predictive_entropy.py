@@ -224,7 +224,7 @@ def predictive_gain(posterior: Posterior, context: Maximisers, x: Point, fidelit
         return var - value_loss @ value_loss - value_lead_cov**2 * lost / spread
 
     left = jax.vmap(variance_given)(context.draws, to_stars.T)
-    noise = posterior.noise_var(fidelity)
+    noise = posterior.noise_var(fidelity, here.mean[0])
     return 0.5 * jnp.mean(jnp.log((var + noise) / (jnp.maximum(left, VARIANCE_FLOOR) + noise)))
 
 

@@ -26,6 +26,9 @@ from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
+REPEATS = 0.05
+"""Noise up to this share of the values' spread is taken for something that a repetition would show again."""
+
 _POOL = 512
 _STARTS = 8
 _NEAR = 12
@@ -63,14 +66,14 @@ class PosteriorModel:
     Args:
         members: the posteriors, fitted to the same history.
         warps: the units of each fidelity that the members share: their scales without shift and scale.
-        noise_std: standard deviation of an observation of the target, in warped units.
+        noise_std: standard deviation of each observation of the target, in warped units.
         history: what they were fitted to.
         key: of the search for the recommended design.
     """
 
     members: Members
     warps: tuple[Scale, ...]
-    noise_std: float
+    noise_std: NDArray[np.float64]
     history: History
     key: Key
 
@@ -80,10 +83,9 @@ class PosteriorModel:
         scales = [posterior.scales() for posterior in posteriors]
         shift, scale = (jnp.asarray([[getattr(s, part) for s in row] for row in scales]) for part in ("shift", "scale"))
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *posteriors)
-        target = len(history.ladder) - 1
-        noise = [float(p.noise_var(target)) ** 0.5 * s[target].scale for p, s in zip(posteriors, scales, strict=True)]
+        noise = [_noise_std(p, s[-1], history) for p, s in zip(posteriors, scales, strict=True)]
         warps = tuple(s.aligned(0.0, 1.0) for s in scales[0])
-        return PosteriorModel(Members(stacked, shift, scale), warps, float(np.mean(noise)), history, key)
+        return PosteriorModel(Members(stacked, shift, scale), warps, np.mean(noise, axis=0), history, key)
 
     @one_blas_thread()
     def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -101,8 +103,10 @@ class PosteriorModel:
         seen = self.history.observations[-1]
         if len(seen):
             designs = np.concatenate([designs, seen.unit_x])
-            # what was seen, less the noise, counts as well as what the model says of it
-            observed = self.warps[-1].warp(seen.y) - 2 * self.noise_std
+            # what was seen, less the noise, counts as well as what the model says of it; little noise is ripples of a
+            # simulator that repeats what it said
+            doubt = np.sqrt(np.maximum(self.noise_std**2 - REPEATS**2, 0.0))
+            observed = self.warps[-1].warp(seen.y) - 2 * doubt
             sure = np.concatenate([sure, np.maximum(self._values(_sure_value, seen.unit_x), observed)])
         best = designs[int(np.argmax(sure))]
         mean, std = self.predict(best[None], len(self.history.ladder) - 1)
@@ -133,6 +137,12 @@ class PosteriorModel:
     def _values(self, criterion: Criterion, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         padded = pad_rows(unit_x, bucket(len(unit_x)))
         return np.asarray(_values(criterion, self.members, padded))[: len(unit_x)]
+
+
+def _noise_std(posterior: Posterior, unit: Scale, history: History) -> NDArray[np.float64]:
+    """The standard deviation of each observation of the target, in warped units."""
+    values = jnp.asarray(unit.inward(history.observations[-1].y))
+    return np.sqrt(np.asarray(posterior.noise_var(len(history.ladder) - 1, values))) * unit.scale
 
 
 @jax.jit

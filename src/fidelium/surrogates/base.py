@@ -69,8 +69,8 @@ class Posterior(Protocol):
         ...
 
     @abstractmethod
-    def noise_var(self, fidelity: int) -> Scalar:
-        """Variance of an observation about f_m."""
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """Variance of an observation about f_m where f_m has this value."""
         ...
 
     @abstractmethod

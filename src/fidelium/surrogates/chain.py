@@ -105,9 +105,9 @@ class ChainPosterior(eqx.Module, Generic[L]):
         keys = jr.split(key, len(self.layers))
         return ChainPaths(self.layers, tuple(layer.draw(k, count) for layer, k in zip(self.layers, keys, strict=True)))
 
-    def noise_var(self, fidelity: int) -> Scalar:
-        """sigma_m^2."""
-        return self.layers[fidelity].noise_var
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """sigma_m^2, whatever the value."""
+        return jnp.broadcast_to(self.layers[fidelity].noise_var, jnp.shape(value))
 
     def given(self: C, x: NDArray[np.float64], fidelities: Sequence[int]) -> C:
         """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""

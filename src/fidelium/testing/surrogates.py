@@ -137,7 +137,9 @@ def it_has_all_capabilities(case: Case) -> None:
         [type(leaf) for leaf in leaves],
     )
     _finite("the arrays of the posterior", leaves)
-    noise = np.array([float(posterior.noise_var(m)) for m in range(case.fidelities)])
+    values = jnp.linspace(-5.0, 5.0, 7)
+    noise = np.array([posterior.noise_var(m, values) for m in range(case.fidelities)])
+    _require(noise.shape == (case.fidelities, 7), "noise_var gives a variance per value", noise.shape)
     _require(bool(np.all(np.isfinite(noise) & (noise > 0))), "noise variances are above 0", noise)
 
 

@@ -55,9 +55,9 @@ class JointPosterior(eqx.Module):
         """`count` draws of the target as functions."""
         return JointPaths(self.process, self.process.draw(key, count), len(self.noise) - 1)
 
-    def noise_var(self, fidelity: int) -> Scalar:
-        """sigma_m^2."""
-        return self.noise[fidelity]
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """sigma_m^2, whatever the value."""
+        return jnp.broadcast_to(self.noise[fidelity], jnp.shape(value))
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> JointPosterior:
         """The posterior once every y_m(x) has been observed to be just what was expected."""

@@ -2,11 +2,15 @@
 
 Layer m is trained at the posterior mean of the layer below. What the data leave open about f_{m-1} enters as a function
 with its own covariance (`linearised.py`). The paper's bound charges for the spread of f_{m-1} as if it were noise of
-the objective, and then prefers a layer that ignores f_{m-1}. Each layer comes in two forms, and the evidence in the
-user's units decides:
+the objective, and then prefers a layer that ignores f_{m-1}. Each layer comes in three forms, and one of them is drawn
+with the probability that the evidence, in the user's units, gives it:
 
-    independent   own scale, no belief about the slope
-    residual      f_m = f_{m-1} + a little, in units aligned with those of the layer below
+    alone      own scale, no relation to the layer below
+    free       own scale, any relation
+    residual   f_m = f_{m-1} + a little, in units aligned with those of the layer below
+
+A few observations often leave two forms open. Taking always the likeliest, a strategy would ask for what that one
+believes until it is proved wrong, each time for the price of a target query.
 """
 
 from __future__ import annotations
@@ -30,14 +34,11 @@ from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Scalar
 from fidelium.surrogates.learning import Prior, require_data, subset
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
 from fidelium.surrogates.stacked_dnn.features import all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior
-
-FIRST_SLOPE = 0.5
-"""rho of an independent layer while its features are learned; a residual one uses 1."""
+from fidelium.surrogates.stacked_dnn.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,15 @@ class ClosedFormStack:
         seen: Observations,
         key: Key,
     ) -> tuple[LinearisedLayer, Scale, NDArray[np.float64]]:
-        draw_key, start_key, subset_key = key.split(3)
+        draw_key, start_key, subset_key, form_key = key.split(4)
         dimension = seen.unit_x.shape[1]
         drawn = self.family.draw(dimension, bool(below), draw_key)
         inputs = None
         if below:
             posterior = LinearisedPosterior.of(below, [Scale()] * len(below))
             inputs = _inputs(posterior, pad_rows(seen.unit_x, bucket(len(seen))))
-        forms = _forms(seen.y, inputs, below_unit)
-        priors = [self.family.prior(dimension, form.slope, drawn, below_theta) for form in forms]
+        forms = _forms(self.family.kinds, seen.y, inputs, below_unit)
+        priors = [self.family.prior(dimension, form.kind, drawn, below_theta) for form in forms]
         chosen = subset(len(seen), self.most_points, subset_key)
         rows = [
             (form, prior, start)
@@ -97,11 +98,14 @@ class ClosedFormStack:
         ]
         theta, scores = self._learn(drawn, rows, seen, inputs, chosen)
         # evidence in the user's units: the density of y is that of z over the scale, for every observation
-        odds = [-len(chosen) * math.log(form.unit.scale) for form, _, _ in rows]
-        best = int(np.argmax(scores + np.array(odds)))
+        odds = [form.kind.log_odds - len(chosen) * math.log(form.unit.scale) for form, _, _ in rows]
+        # the largest of log p + Gumbel noise is a draw with probabilities p; another one with every observation
+        luck = np.repeat(form_key.fold(len(seen)).generator().gumbel(size=len(forms)), self.starts)
+        best = int(np.argmax(scores + np.array(odds) + luck))
         form = rows[best][0]
         data = pad(seen.unit_x, form.unit.inward(seen.y))
-        layer = _learned(self.family, drawn, theta[best], jnp.asarray(form.slope), data, inputs)
+        slopes = jnp.asarray([form.kind.slope, form.kind.first_slope])
+        layer = _learned(self.family, drawn, theta[best], slopes, data, inputs)
         return layer, form.unit, theta[best]
 
     def _learn(
@@ -116,7 +120,7 @@ class ClosedFormStack:
         size = bucket(len(chosen))
         data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form, _, _ in rows]
         y = jnp.stack([d.y for d in data])
-        slopes = jnp.asarray([form.slope for form, _, _ in rows])
+        slopes = jnp.asarray([[form.kind.slope, form.kind.first_slope] for form, _, _ in rows])
         mean, std = (jnp.stack([getattr(prior, part) for _, prior, _ in rows]) for part in ("mean", "std"))
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
@@ -134,9 +138,9 @@ class ClosedFormStack:
 
 @dataclass(frozen=True)
 class Form:
-    """How a layer relates to the one below: the prior slope, and the units of its values."""
+    """How a layer relates to the one below, and the units of its values."""
 
-    slope: float
+    kind: Kind
     unit: Scale
 
 
@@ -147,13 +151,13 @@ class Inputs(eqx.Module):
     rows: Float[Array, "n f"]
 
 
-def _forms(y: NDArray[np.float64], inputs: Inputs | None, below_unit: Scale) -> tuple[Form, ...]:
+def _forms(kinds: Sequence[Kind], y: NDArray[np.float64], inputs: Inputs | None, below_unit: Scale) -> tuple[Form, ...]:
     """The forms a layer may take, with the units each would use."""
     if not len(y):
-        return (Form(0.0 if inputs is None else 1.0, below_unit),)
+        return (Form(Kind.ALONE if inputs is None else Kind.RESIDUAL, below_unit),)
     own = standardising(y)
     if inputs is None:
-        return (Form(0.0, own),)
+        return (Form(Kind.ALONE, own),)
     # units in which y has the mean and spread of the layer below at the same inputs, held to the layer's own spread (1)
     # by one pseudo-observation
     z, b = own.inward(y), np.asarray(inputs.mean)[: len(y)]
@@ -162,7 +166,7 @@ def _forms(y: NDArray[np.float64], inputs: Inputs | None, below_unit: Scale) -> 
         own.shift + own.scale * float(np.mean(z) - ratio * np.mean(b)),
         own.scale * ratio,
     )
-    return Form(0.0, own), Form(1.0, aligned)
+    return tuple(Form(kind, aligned if kind is Kind.RESIDUAL else own) for kind in kinds)
 
 
 @partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
@@ -176,28 +180,29 @@ def _learned(
     family: Family,
     drawn: eqx.Module,
     theta: Float[Array, " p"],
-    slope: Scalar,
+    slopes: Float[Array, "2"],
     data: PaddedData,
     inputs: Inputs | None,
 ) -> LinearisedLayer:
     """The layer with its weights, and what its data say about those below, in closed form."""
-    features, noise_var = family.features(drawn, theta), jnp.exp(2 * theta[0])
-    noise = jnp.full(len(data.y), noise_var)
+    features, (slope, first_slope) = family.features(drawn, theta), slopes
+    noise = Noise.of(theta, data.y, data.mask)
+    noise_var = noise.var(data.y)
     if inputs is None:
         phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
-        mean, root = linalg.weight_posterior(phi, data.y, noise, data.mask)
-        return LinearisedLayer(features, slope, jnp.zeros_like(mean), mean, root, noise_var)
+        mean, root = linalg.weight_posterior(phi, data.y, noise_var, data.mask)
+        return LinearisedLayer(features, slope, jnp.zeros_like(mean), mean, root, noise)
     phi = jax.vmap(partial(all_of, features))(data.x, inputs.mean)
 
     def weights(rho: Float[Array, " n"]) -> tuple[Array, Array]:
         full = jnp.concatenate([rho[:, None] * inputs.rows, phi], axis=1)
-        return linalg.weight_posterior(full, data.y - slope * inputs.mean, noise, data.mask)
+        return linalg.weight_posterior(full, data.y - slope * inputs.mean, noise_var, data.mask)
 
     # once with a guess of rho, for the slope of the link, and again with the slope that was found
-    guess, root = weights(jnp.full(len(data.y), jnp.maximum(slope, FIRST_SLOPE)))
-    layer = LinearisedLayer(features, slope, guess[inputs.rows.shape[1] :], guess, root, noise_var)
+    guess, root = weights(jnp.full(len(data.y), first_slope))
+    layer = LinearisedLayer(features, slope, guess[inputs.rows.shape[1] :], guess, root, noise)
     mean, root = weights(jax.vmap(layer.rho)(data.x, inputs.mean))
-    return LinearisedLayer(features, slope, layer.link, mean, root, noise_var)
+    return LinearisedLayer(features, slope, layer.link, mean, root, noise)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -205,7 +210,7 @@ def _log_density_rows(
     family: Family,
     drawn: eqx.Module,
     theta: Float[Array, "r p"],
-    slopes: Float[Array, " r"],
+    slopes: Float[Array, "r 2"],
     prior_mean: Float[Array, "r p"],
     prior_std: Float[Array, "r p"],
     x: Float[Array, "n d"],
@@ -216,15 +221,15 @@ def _log_density_rows(
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
     """log p(y, theta) of every row, and its gradient."""
 
-    def one(theta: Array, slope: Array, mean: Array, std: Array, y: Array) -> Array:
-        features = family.features(drawn, theta)
+    def one(theta: Array, slopes: Array, mean: Array, std: Array, y: Array) -> Array:
+        features, (slope, first_slope) = family.features(drawn, theta), slopes
         log_prior = -0.5 * jnp.sum(((theta - mean) / std) ** 2)
-        noise = jnp.exp(2 * theta[0])
+        noise_var = Noise.of(theta, y, mask).var(y)
         if alpha is None or spread is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(x)
-            return linalg.log_evidence(phi, y, jnp.full(len(x), noise), mask) + log_prior
+            return linalg.log_evidence(phi, y, noise_var, mask) + log_prior
         phi = jax.vmap(partial(all_of, features))(x, alpha)
-        covariance = phi @ phi.T + jnp.maximum(slope, FIRST_SLOPE) ** 2 * spread + noise * jnp.eye(len(x))
+        covariance = phi @ phi.T + first_slope**2 * spread + jnp.diag(noise_var)
         return linalg.log_normal(y - slope * alpha, covariance, mask) + log_prior
 
     return jax.vmap(jax.value_and_grad(one))(theta, slopes, prior_mean, prior_std, y)

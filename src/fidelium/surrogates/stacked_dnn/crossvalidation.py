@@ -197,8 +197,8 @@ def _predict_rows(layers: Layers, x: Float[Array, "r n d"]) -> tuple[Float[Array
 
     def predict(layers: Layers, x: Float[Array, "n d"]) -> tuple[Array, Array]:
         posterior = StackPosterior.of([layer.posterior() for layer in layers], [Scale()] * len(layers), _NODES)
-        noise_var = jnp.stack([posterior.noise_var(m) for m in range(len(layers))])
         means, variances = jax.vmap(posterior.marginals)(x)
-        return means, variances + noise_var
+        noise_vars = [posterior.noise_var(m, means[:, m]) for m in range(len(layers))]
+        return means, variances + jnp.stack(noise_vars, axis=1)
 
     return jax.vmap(predict)(layers, x)

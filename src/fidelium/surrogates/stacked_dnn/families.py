@@ -1,7 +1,7 @@
 """Families of networks whose q(w) is found in closed form: what is drawn, what is learned, and what is believed before.
 
-Everything that is learned in a layer is one vector theta, with the logarithm of the noise's standard deviation first,
-so that one L-BFGS serves all families. Lengths are in units of the unit cube, amplitudes in those of the scaled values.
+Everything that is learned in a layer is one vector theta, with the logarithms of the noise's parts first, so that one
+L-BFGS serves all families. Lengths are in units of the unit cube, amplitudes in those of the scaled values.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -22,8 +23,9 @@ from fidelium.errors import SettingError
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.spectral import check_kernel, frequencies, normal_frequencies
 from fidelium.randomness import Key
-from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior
+from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, Prior
 from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures, DenseFeatures, Features, Relation
+from fidelium.surrogates.stacked_dnn.noise import FLOOR, LOG_STD, PARTS, RIPPLE
 
 Theta = Float[Array, " p"]
 Learned = NDArray[np.float64]
@@ -31,10 +33,41 @@ Learned = NDArray[np.float64]
 ALIKE = 0.3
 """How far the lengths of neighbouring fidelities are believed to differ, in powers of e."""
 
+UNRELATED = -6.0
+"""Logarithm of what is left of the relation to the layer below in a layer that stands alone."""
+
+
+class Kind(StrEnum):
+    """How a layer may relate to the one below; the lowest stands alone."""
+
+    ALONE = "alone"  # not at all: what is below may be useless
+    FREE = "free"  # somehow: any slope, any bend
+    RESIDUAL = "residual"  # nearly equal, in units aligned with those below
+
+    @property
+    def slope(self) -> float:
+        """Prior mean of df_m / df_{m-1}."""
+        return 1.0 if self is Kind.RESIDUAL else 0.0
+
+    @property
+    def log_odds(self) -> float:
+        """What is believed before the data: nobody brings a cheap fidelity that has nothing to do with the next."""
+        return -2.0 if self is Kind.ALONE else 0.0
+
+    @property
+    def first_slope(self) -> float:
+        """What stands for rho while the features are learned."""
+        return {Kind.ALONE: 0.0, Kind.FREE: 0.5, Kind.RESIDUAL: 1.0}[self]
+
 
 @runtime_checkable
 class Family(Protocol):
     """A kind of network that the closed form can learn."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """How its layers may relate to those below."""
+        ...
 
     @abstractmethod
     def draw(self, dimension: int, has_below: bool, key: Key) -> eqx.Module:
@@ -42,12 +75,12 @@ class Family(Protocol):
         ...
 
     @abstractmethod
-    def prior(self, dimension: int, slope: float, drawn: eqx.Module, below: Learned | None) -> Prior:
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
         """What is believed of theta in a layer.
 
         Args:
             dimension: of x.
-            slope: prior slope of the layer: 1 residual, 0 independent.
+            kind: how it relates to the layer below.
             drawn: its random parts.
             below: theta as it was learned in the layer below; None in the lowest.
         """
@@ -70,7 +103,7 @@ class CosineDraws(eqx.Module):
 class CosineFamily:
     """Random-feature networks: a process of x, and a smooth process of [x, f_{m-1}] above the lowest layer.
 
-    theta = [log noise std, log amplitude, log lengths of x (d)], then for layers with one below
+    theta = [log floor, log ripple, log amplitude, log lengths of x (d)], then for layers with one below
     [log slope, log amplitude, log length of f_{m-1}, log lengths of x (d)] of the relation.
 
     Args:
@@ -91,35 +124,37 @@ class CosineFamily:
             raise SettingError(f"a cosine network needs at least one pair of features, got {self!r}")
         check_kernel(self.kernel)
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(Kind)
+
     def draw(self, dimension: int, has_below: bool, key: Key) -> CosineDraws:
         x_key, both_key = key.split(2)
         of_both = normal_frequencies(self.relation_pairs, dimension + 1, both_key) if has_below else None
         of_x = frequencies(self.kernel, self.pairs, dimension, x_key)
         return CosineDraws(jnp.asarray(of_x), None if of_both is None else jnp.asarray(of_both))
 
-    def prior(self, dimension: int, slope: float, drawn: eqx.Module, below: Learned | None) -> Prior:
-        # means are those of an independent layer, moved towards a residual one (a small discrepancy) with the slope
-        def between(independent: float, residual: float) -> float:
-            return (1 - slope) * independent + slope * residual
-
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
         wider = 0.5 * math.log(max(dimension, 2) / 2)  # lengths grow as the diagonal of the cube does
-        mean, std = [math.log(NOISE_STD)], [NOISE_LOG_STD]
-        if below is None:
+        mean, std = [math.log(FLOOR), math.log(RIPPLE)], [LOG_STD] * PARTS
+        if below is None or kind is Kind.ALONE:
             mean += [0.0, *[math.log(LENGTH) + wider] * dimension]
             std += [1.0, *[0.8] * dimension]
         else:
             # the fidelities vary over similar lengths, and the ones below have more observations to show them
-            mean += [between(-0.3, -1.5), *below[2 : 2 + dimension]]
+            mean += [-1.5 if kind is Kind.RESIDUAL else -0.3, *below[1 + PARTS : 1 + PARTS + dimension]]
             std += [1.0, *[ALIKE] * dimension]
-            mean += [between(0.0, -1.5), between(-1.0, -2.0), 0.7, *[wider] * dimension]
-            std += [1.0, 1.0, 0.7, *[1.0] * dimension]
+        if below is not None:
+            relation = {Kind.ALONE: [UNRELATED] * 2, Kind.FREE: [0.0, -1.0], Kind.RESIDUAL: [-1.5, -2.0]}[kind]
+            mean += [*relation, 0.7, *[wider] * dimension]
+            std += [0.1] * (3 + dimension) if kind is Kind.ALONE else [1.0, 1.0, 0.7, *[1.0] * dimension]
         count = len(mean)
         return Prior(np.array(mean), np.array(std), np.full(count, LOWEST), np.full(count, HIGHEST))
 
     def features(self, drawn: eqx.Module, theta: Theta) -> CosineFeatures:
         assert isinstance(drawn, CosineDraws)
         d = drawn.of_x.shape[1]
-        own, rest = theta[1 : 2 + d], theta[2 + d :]
+        own, rest = theta[PARTS : 1 + PARTS + d], theta[1 + PARTS + d :]
         relation = None
         if drawn.of_both is not None:
             relation = Relation(drawn.of_both[:, :d], drawn.of_both[:, d], rest[3:], rest[2], rest[1], rest[0])
@@ -134,7 +169,7 @@ class DenseDraws(eqx.Module):
 
 @dataclass(frozen=True)
 class DenseFamily:
-    """Dense networks, all weights learned; theta = [log noise std, weights and biases].
+    """Dense networks, all weights learned; theta = [log floor, log ripple, weights and biases].
 
     Args:
         architecture: the network's shape.
@@ -144,17 +179,21 @@ class DenseFamily:
     architecture: Architecture = Architecture((64, 64, 32), "tanh")
     spread: float = 0.3
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return Kind.FREE, Kind.RESIDUAL
+
     def draw(self, dimension: int, has_below: bool, key: Key) -> DenseDraws:
         return DenseDraws(self.architecture.draw(dimension + has_below, jax_key(key)))
 
-    def prior(self, dimension: int, slope: float, drawn: eqx.Module, below: Learned | None) -> Prior:
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
         assert isinstance(drawn, DenseDraws)
         flat = np.asarray(ravel_pytree(drawn.network)[0])
-        mean = np.concatenate([[math.log(NOISE_STD)], flat])
-        std = np.concatenate([[NOISE_LOG_STD], np.full(len(flat), self.spread)])
-        lower = np.concatenate([[LOWEST], np.full(len(flat), -20.0)])
-        return Prior(mean, std, lower, np.concatenate([[HIGHEST], -lower[1:]]))
+        mean = np.concatenate([[math.log(FLOOR), math.log(RIPPLE)], flat])
+        std = np.concatenate([[LOG_STD] * PARTS, np.full(len(flat), self.spread)])
+        lower = np.concatenate([[LOWEST] * PARTS, np.full(len(flat), -20.0)])
+        return Prior(mean, std, lower, np.concatenate([[HIGHEST] * PARTS, -lower[PARTS:]]))
 
     def features(self, drawn: eqx.Module, theta: Theta) -> DenseFeatures:
         assert isinstance(drawn, DenseDraws)
-        return ravel_pytree(drawn.network)[1](theta[1:])
+        return ravel_pytree(drawn.network)[1](theta[PARTS:])

@@ -27,6 +27,7 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
+from fidelium.surrogates.stacked_dnn.noise import Noise
 
 Weights = tuple[Float[Array, "... _"], ...]
 """Weights of the last layer of every network, low to high; many of them along a leading axis."""
@@ -41,7 +42,7 @@ class LinearisedLayer(eqx.Module):
         link: weights that decide rho, a first estimate of w_m.
         weight_mean: mean of [v, w_m], v the weights of all layers below, in the coordinates in which they were N(0, I).
         weight_root: R with covariance R R^T.
-        noise_var: sigma_m^2.
+        noise: of an observation.
     """
 
     features: Features
@@ -49,7 +50,7 @@ class LinearisedLayer(eqx.Module):
     link: Float[Array, " own"]
     weight_mean: Float[Array, " f"]
     weight_root: Float[Array, "f f"]
-    noise_var: Scalar
+    noise: Noise
 
     def rho(self, x: Point, below: Scalar) -> Scalar:
         """du / df_{m-1}."""
@@ -104,9 +105,9 @@ class LinearisedPosterior(eqx.Module):
         means = tuple(_unfolded(self.layers[: m + 1], layer.weight_mean) for m, layer in enumerate(self.layers[:-1]))
         return LinearisedPaths(self.layers, means, drawn)
 
-    def noise_var(self, fidelity: int) -> Scalar:
-        """sigma_m^2."""
-        return self.layers[fidelity].noise_var
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """sigma_m^2 where f_m has this value."""
+        return self.layers[fidelity].noise.var(value)
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinearisedPosterior:
         """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""
@@ -184,7 +185,8 @@ def _above(layer: LinearisedLayer, x: Point, linear: Linear) -> Linear:
 def _given(
     posterior: LinearisedPosterior, x: Float[Array, "n d"], fidelity: Int[Array, " n"], weight: Float[Array, " n"]
 ) -> LinearisedPosterior:
-    noise = jnp.stack([layer.noise_var for layer in posterior.layers])[fidelity]
-    rows = jax.vmap(lambda x, m: posterior.linear(x).rows[m])(x, fidelity)
-    root = linalg.condition_root_rows(jnp.eye(rows.shape[1]), rows, noise, weight)
+    linear, each = jax.vmap(posterior.linear)(x), jnp.arange(len(x))
+    noise_vars = jnp.stack([posterior.noise_var(m, linear.means[:, m]) for m in range(len(posterior.layers))])
+    rows = linear.rows[each, fidelity]
+    root = linalg.condition_root_rows(jnp.eye(rows.shape[1]), rows, noise_vars[fidelity, each], weight)
     return eqx.tree_at(lambda p: p.layers[-1].weight_root, posterior, replace_fn=lambda last: last @ root)
