@@ -24,6 +24,7 @@ RESULTS = Path("results")
 Workers = Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)]
 Quick = Annotated[bool, typer.Option("--quick", help="Two seeds, a third of the budget.")]
 Out = Annotated[Path, typer.Option(help="Folder for the records; complete studies are not run again.")]
+Page = Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")]
 
 
 @bench.command()
@@ -44,48 +45,21 @@ def run(
 
 
 @bench.command()
-def paper(
-    workers: Workers = 2,
-    quick: Quick = False,
-    out: Out = RESULTS,
-    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
-) -> None:
+def paper(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
     """Repeat the paper's comparison of seven methods and draw its figures: regrets and query times."""
-    from fidelium.experiments.report import PAPER
-    from fidelium.experiments.spec import shipped_spec
-
-    page = report or out / "paper.md"
-    _run_and_report(shipped_spec("paper"), PAPER, "fidelium bench paper", quick, workers, out, page)
+    _run_shipped("paper", quick, workers, out, report)
 
 
 @bench.command()
-def arena(
-    workers: Workers = 2,
-    quick: Quick = False,
-    out: Out = RESULTS,
-    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
-) -> None:
+def arena(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
     """Run ours beside outside peers: BoTorch, Optuna, SMAC; needs the extra `peers`."""
-    from fidelium.experiments.report import ARENA
-    from fidelium.experiments.spec import shipped_spec
-
-    page = report or out / "arena.md"
-    _run_and_report(shipped_spec("arena"), ARENA, "fidelium bench arena", quick, workers, out, page)
+    _run_shipped("arena", quick, workers, out, report)
 
 
 @bench.command()
-def robustness(
-    workers: Workers = 2,
-    quick: Quick = False,
-    out: Out = RESULTS,
-    report: Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")] = None,
-) -> None:
+def robustness(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
     """Run the default on problems with good, useless and misleading cheap fidelities, beside one that ignores them."""
-    from fidelium.experiments.report import BESIDE
-    from fidelium.experiments.spec import shipped_spec
-
-    page = report or out / "robustness.md"
-    _run_and_report(shipped_spec("robustness"), BESIDE, "fidelium bench robustness", quick, workers, out, page)
+    _run_shipped("robustness", quick, workers, out, report)
 
 
 @bench.command()
@@ -159,6 +133,15 @@ def speed(
 
 
 bench.command()(storage)
+
+
+def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
+    from fidelium.experiments.report import ARENA, BESIDE, PAPER
+    from fidelium.experiments.spec import shipped_spec
+
+    style = {"paper": PAPER, "arena": ARENA, "robustness": BESIDE}[name]
+    command = f"fidelium bench {name}"
+    _run_and_report(shipped_spec(name), style, command, quick, workers, folder, page or folder / f"{name}.md")
 
 
 def _run_and_report(
