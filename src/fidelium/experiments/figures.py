@@ -25,7 +25,7 @@ from fidelium.experiments.metrics import (
 )
 from fidelium.experiments.records import Run
 from fidelium.plots import write
-from fidelium.plots.style import INK, Panel, add_heading, add_key, new_figure
+from fidelium.plots.style import Panel, add_heading, add_key, new_figure
 
 _FLOOR = 1e-6
 """Regrets below this are drawn at it."""
@@ -35,6 +35,12 @@ _POINTS = 61
 
 _WIDTH, _HEIGHT, _KEY_WIDTH, _KEY_HEIGHT = 380, 300, 215, 24
 """Pixels of a panel with its labels, and of a method in the legend."""
+
+_GAP, _LABELLED_GAP = 0.16, 0.27
+"""Space between panels as a share of their width, the second where panels have labels of their own."""
+
+_WIDE = 2.0
+"""Decades from which on a logarithmic axis of seconds has one tick a decade, and not two."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,9 @@ def regret_figure(
     places = _places(list(groups), measures, best_values)
     rows, columns = len(measures), 1 + max(place.column for place in places)
     figure = _figure(title, columns, rows, methods)
+    gap = _LABELLED_GAP if any(place.column > 0 and place.measure == BEST_VALUE for place in places) else _GAP
     for place in places:
-        panel = _panel(place.row, place.column, rows, columns)
+        panel = _panel(place.row, place.column, rows, columns, gap)
         below = all(other.row <= place.row for other in places if other.column == place.column)
         panel.place(figure, x={"title": {"text": "cost" if below else ""}, "nticks": 6}, y=_values_axis(place))
         _add_curves(figure, panel, groups[place.problem], place.measure, average)
@@ -95,25 +102,38 @@ def _values_axis(place: _Place) -> dict[str, Any]:
 
 
 def time_figure(runs: Sequence[Run], title: str) -> go.Figure:
-    """A panel per problem: mean processor seconds of a suggestion, as bars, with one standard error each way."""
+    """A panel per problem: mean processor seconds of a suggestion, with one standard error each way."""
     groups, methods = by_problem(runs), list(by_strategy(runs))
     figure = _figure(title, len(groups), 1, [])
-    for column, (problem, same) in enumerate(groups.items()):
+    times = {
+        problem: {name: summarise(run.query_seconds for run in group) for name, group in by_strategy(same).items()}
+        for problem, same in groups.items()
+    }
+    means = [each.mean for found in times.values() for each in found.values()]
+    ends = [math.log10(min(means)) - 0.2, math.log10(max(means)) + 0.2]  # the same in all panels
+    ticks = _ticks(*ends)
+    places = {name: len(methods) - 1 - i for i, name in enumerate(methods)}
+    for column, (problem, found) in enumerate(times.items()):
         panel = _panel(0, column, 1, len(groups))
-        places = {name: len(methods) - 1 - i for i, name in enumerate(methods)}
         panel.place(
             figure,
-            x={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "seconds per suggestion"}},
+            x={"type": "log", "tickvals": ticks, "ticktext": [f"{each:g}" for each in ticks], "range": ends,
+               "title": {"text": "seconds per suggestion"}},
             y={"tickvals": list(places.values()), "ticktext": list(places), "range": [-0.7, len(methods) - 0.3],
                "showticklabels": column == 0},
         )  # fmt: skip
-        times = {name: summarise(run.query_seconds for run in group) for name, group in by_strategy(same).items()}
-        start = 0.5 * min(each.mean for each in times.values())
-        for name, each in times.items():
-            _add_bar(figure, panel, look_of(name), places[name], start, each)
+        for name, each in found.items():
+            _add_time(figure, panel, look_of(name), places[name], each)
         add_heading(figure, problem, panel.x[0])
     figure.update_layout(showlegend=False, margin={"l": 150})
     return figure
+
+
+def _ticks(first: float, last: float) -> list[float]:
+    """Ticks of a logarithmic axis between two powers of ten: 1, 10, ..., and 3, 30, ... if it is short."""
+    each = (1.0,) if last - first > _WIDE else (1.0, 3.0)
+    ticks = [part * 10.0**power for power in range(math.floor(first), math.ceil(last)) for part in each]
+    return [tick for tick in ticks if first <= math.log10(tick) <= last]
 
 
 def write_figure(figure: go.Figure, folder: Path, name: str) -> Path:
@@ -130,7 +150,7 @@ def _figure(title: str, columns: int, rows: int, methods: Sequence[str]) -> go.F
     return figure
 
 
-def _panel(row: int, column: int, rows: int, columns: int, gap: float = 0.16) -> Panel:
+def _panel(row: int, column: int, rows: int, columns: int, gap: float = _GAP) -> Panel:
     """The panel at a place of the grid, numbered by rows from the top left."""
     wide, high = 1 / (columns + gap * (columns - 1)), 1 / (rows + 0.18 * (rows - 1))
     left, top = column * wide * (1 + gap), 1 - row * high * 1.18
@@ -177,12 +197,14 @@ def _edges(summary: Summary, average: str) -> tuple[float, float, float]:
     return summary.mean, summary.mean - summary.standard_error, summary.mean + summary.standard_error
 
 
-def _add_bar(figure: go.Figure, panel: Panel, look: Look, place: float, start: float, seconds: Summary) -> None:
+def _add_time(figure: go.Figure, panel: Panel, look: Look, place: float, seconds: Summary) -> None:
+    """A point with its error; not a bar, for on a logarithmic axis a bar has nowhere to begin."""
     mean, error = seconds.mean, seconds.standard_error
-    parts = (([start, mean], look.colour, 12), ([max(mean - error, start), mean + error], INK, 1.5))
-    for ends, colour, width in parts:
-        line = {"color": colour, "width": width}
-        figure.add_scatter(x=ends, y=[place] * 2, mode="lines", line=line, showlegend=False, **panel.axes)
+    line = {"color": look.colour, "width": 2.5}
+    ends = [max(mean - error, 0.1 * mean), mean + error]
+    figure.add_scatter(x=ends, y=[place] * 2, mode="lines", line=line, showlegend=False, **panel.axes)
+    marker = {"color": look.colour, "symbol": "circle", "size": 11}
+    figure.add_scatter(x=[mean], y=[place], mode="markers", marker=marker, showlegend=False, **panel.axes)
 
 
 def _add_keys(figure: go.Figure, methods: Sequence[str]) -> None:

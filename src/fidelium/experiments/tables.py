@@ -10,6 +10,7 @@ from statistics import median
 from fidelium.experiments.metrics import (
     MEASURES,
     REGRETS,
+    SMALLEST,
     Measure,
     by_problem,
     by_strategy,
@@ -76,8 +77,8 @@ def rank_table(runs: Sequence[Run], reference: str) -> Table:
 
 
 def short(number: float) -> str:
-    """A regret in a table."""
-    return f"{number:.2g}"
+    """A regret in a table; what is rounding of the optimum's value is 0."""
+    return f"{0.0 if abs(number) <= SMALLEST else number:.2g}"
 
 
 def _regrets(problem: str, runs: Sequence[Run], name: str) -> Table:

@@ -95,9 +95,9 @@ def _dress(axes: Axes, letter: str, settings: dict[str, Any], font: dict[str, An
         axis.set_minor_formatter(NullFormatter())
         if not decades:
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    elif "tickvals" in settings:
+    if "tickvals" in settings:
         axis.set_ticks(settings["tickvals"], settings["ticktext"])
-    else:
+    elif settings.get("type") != "log":
         axis.set_major_locator(MaxNLocator(settings.get("nticks", 9), steps=[1, 2, 2.5, 5, 10]))
     if "range" in settings:
         ends = np.array(settings["range"], dtype=float)
