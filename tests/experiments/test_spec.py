@@ -45,6 +45,14 @@ def test_quick_is_two_seeds_and_a_third_of_the_budget():
     assert [cell.seed for cell in cells] == [0, 1]
     assert cells[0].budget == 500
     assert cells[0].checkpoints == (300, 500)
+    assert cells[0].recommendation_costs == (125, 250, 300, 375, 500)
+
+
+def test_a_spec_says_how_often_a_study_recommends():
+    content = {"name": "x", "problems": {"levy": {"checkpoints": []}}, "strategies": ["random"], "seeds": 0}
+    assert make_spec(content | {"recommendations": 2}, "x").cells()[0].recommendation_costs == (750, 1500)
+    with pytest.raises(SettingError, match="recommendations"):
+        make_spec(content | {"recommendations": 0}, "x")
 
 
 def test_a_strategy_may_be_given_so_much_time_and_quickly_a_third_of_it():

@@ -25,8 +25,8 @@ from typing import IO, Any
 from fidelium import problems
 from fidelium.errors import SettingError
 
-_RECOMMENDATIONS = 10
-"""Recommendations are asked at each checkpoint, and at so many even shares of the budget."""
+RECOMMENDATIONS = 10
+"""At how many even shares of the budget, beside the checkpoints, a study recommends; a spec may say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Cell:
         checkpoints: costs at which strategies are compared, the last one the budget.
         initial: (fidelity, number of random initial points), low to high.
         longest: processor minutes that its suggestions may take together; None: as many as they need.
+        recommendations: at how many even shares of the budget it is asked what it recommends, beside the checkpoints.
     """
 
     problem: str
@@ -50,6 +51,7 @@ class Cell:
     checkpoints: tuple[float, ...]
     initial: tuple[tuple[str, int], ...]
     longest: float | None = None
+    recommendations: int = RECOMMENDATIONS
 
     @property
     def name(self) -> str:
@@ -60,7 +62,7 @@ class Cell:
     @property
     def recommendation_costs(self) -> tuple[float, ...]:
         """The costs at which the strategy is asked for its recommendation."""
-        even = (self.budget * (i + 1) / _RECOMMENDATIONS for i in range(_RECOMMENDATIONS))
+        even = (self.budget * (i + 1) / self.recommendations for i in range(self.recommendations))
         return tuple(sorted({*self.checkpoints, *even}))
 
     def path(self, folder: Path) -> Path:
@@ -166,8 +168,8 @@ def load(cell: Cell, folder: Path) -> Run:
     """
     lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
     start, end = lines[0], lines[-1]
-    # records of before there were limits of time do not mention them
-    if {"longest": None} | start["cell"] != json.loads(json.dumps(asdict(cell))):
+    # records of before there were these settings do not mention them
+    if {"longest": None, "recommendations": RECOMMENDATIONS} | start["cell"] != json.loads(json.dumps(asdict(cell))):
         raise SettingError(
             f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder, or remove it"
         )

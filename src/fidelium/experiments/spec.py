@@ -10,6 +10,7 @@ strategies: [dnn-mfbo, sf-ei]         # ours, and peers from outside
 seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
 longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
+recommendations: 10                   # at so many even shares of the budget a study says what it recommends
 baseline: sf-ei                       # the page shows all others beside this one; a problem may say `at_most: 0.5`
 ```
 """
@@ -27,7 +28,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from fidelium import problems
 from fidelium.errors import SettingError
 from fidelium.experiments import peers
-from fidelium.experiments.records import Cell
+from fidelium.experiments.records import RECOMMENDATIONS, Cell
 from fidelium.problems import Problem
 from fidelium.study.runner import checked_budget
 
@@ -42,7 +43,7 @@ _PAPER = {  # budgets and checkpoints, about what the paper's figures show
     "conductor": (200.0, (30.0, 60.0, 100.0)),
     "sandwich": (200.0, (30.0, 60.0, 100.0)),
 }
-_QUICK_SEEDS, _QUICK_SHARE = 2, 1 / 3
+_QUICK_SEEDS, _QUICK_SHARE, _QUICK_RECOMMENDATIONS = 2, 1 / 3, 4
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -91,6 +92,7 @@ class Spec(BaseModel):
         seeds: of the initial designs and of the studies.
         minutes: strategy -> minutes that one study takes, roughly, on average over the problems.
         longest: strategy -> processor minutes after which one of its studies is stopped.
+        recommendations: at how many even shares of the budget a study says what it recommends, beside the checkpoints.
         baseline: the strategy that the others are shown beside; None: there is none.
     """
 
@@ -103,6 +105,7 @@ class Spec(BaseModel):
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(lambda given: _seeds(given))]
     minutes: dict[str, float] = {}
     longest: dict[str, Annotated[float, Field(gt=0)]] = {}
+    recommendations: Annotated[int, Field(gt=0)] = RECOMMENDATIONS
     baseline: str | None = None
 
     @model_validator(mode="after")
@@ -129,20 +132,33 @@ class Spec(BaseModel):
             peers.check(name)
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
-            Cell(strategy=strategy, seed=seed, longest=self.longest.get(strategy), **settings)
+            Cell(
+                strategy=strategy,
+                seed=seed,
+                longest=self.longest.get(strategy),
+                recommendations=self.recommendations,
+                **settings,
+            )
             for settings in chosen
             for seed in self.seeds
             for strategy in dict.fromkeys(self.strategies)
         ]
 
     def quick(self) -> Spec:
-        """The same with two seeds, a third of each budget, and a third of the time."""
+        """The same with two seeds, a third of each budget and of the time, and fewer recommendations."""
         plans = {
             name: plan.model_copy(update={"budget": _QUICK_SHARE * _budget(name, plan)})
             for name, plan in self.problems.items()
         }
         longest = {name: _QUICK_SHARE * limit for name, limit in self.longest.items()}
-        return self.model_copy(update={"seeds": self.seeds[:_QUICK_SEEDS], "problems": plans, "longest": longest})
+        return self.model_copy(
+            update={
+                "seeds": self.seeds[:_QUICK_SEEDS],
+                "problems": plans,
+                "longest": longest,
+                "recommendations": min(self.recommendations, _QUICK_RECOMMENDATIONS),
+            }
+        )
 
 
 def load_spec(path: Path) -> Spec:
