@@ -29,7 +29,7 @@ from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 BOX = SearchSpace({"a": Real(-5, 10), "b": Real(0, 15), "n": Integer(0, 9)})
 
 OURS = SurrogateStrategy(
-    ClosedFormStack(CosineFamily(pairs=16, relation_pairs=8), steps=12),
+    ClosedFormStack(CosineFamily(16, 8, 8, 4), steps=12),
     EntropySearch(gaussian_gain, draws=4, draw_starts=2, designs=Designs(pool=48, local=12, starts=3)),
     reserve_last=True,
     members=2,

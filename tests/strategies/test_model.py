@@ -142,7 +142,7 @@ def test_the_recommendation_is_at_least_as_sure_as_the_incumbent(history_of, see
     generator = np.random.default_rng(seed)
     designs = [(LINE.decode(row), m) for m, count in enumerate((10, 4)) for row in LINE.sample(generator, count)]
     history = history_of(LINE, [(params, m, waves(params, m)) for params, m in designs])
-    surrogate = ClosedFormStack(CosineFamily(pairs=16, relation_pairs=8), steps=12)
+    surrogate = ClosedFormStack(CosineFamily(16, 8, 8, 4), steps=12)
     posteriors = [surrogate.fit(history.observations, Key((seed, member))) for member in range(2)]
     model = PosteriorModel.of(posteriors, history, Key((seed,)))
     recommended = model.recommend()

@@ -18,14 +18,14 @@ from fidelium.randomness import Key
 from fidelium.surrogates.learning import subset
 from fidelium.surrogates.stacked_dnn import closed_form
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import UNRELATED, CosineFamily, DenseFamily, Kind
-from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures
+from fidelium.surrogates.stacked_dnn.families import DETAIL_AMPLITUDE, UNRELATED, CosineFamily, DenseFamily, Kind
+from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures, Detail
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior
 from fidelium.surrogates.stacked_dnn.noise import Noise
 
 Vector = NDArray[np.float64]
 
-SMALL = ClosedFormStack(CosineFamily(pairs=24, relation_pairs=16), steps=40)
+SMALL = ClosedFormStack(CosineFamily(24, 16, 8, 4), steps=40)
 EMPTY = Observations(np.empty((0, 1)), np.empty(0))
 GRID = np.linspace(0, 1, 32)[:, None]
 
@@ -170,11 +170,11 @@ def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(kind):
     family = SMALL.family
     data = closed_form.pad(MANY[:6, None], wave(MANY[:6, None]))
     generator = np.random.default_rng(0)
-    drawn = family.draw(1, False, Key((7,)))
+    drawn = family.draw(np.array([0.4]), False, Key((7,)))
     prior = family.prior(1, Kind.ALONE, drawn, None)
     alpha = spread = None
     if kind is not None:
-        drawn = family.draw(1, True, Key((7,)))
+        drawn = family.draw(np.array([0.4]), True, Key((7,)))
         prior = family.prior(1, kind, drawn, prior.mean)
         rows = generator.normal(size=(len(data.y), 3))
         alpha, spread = jnp.asarray(generator.normal(size=len(data.y))), jnp.asarray(rows @ rows.T)
@@ -322,3 +322,31 @@ def test_rubbish_below_does_little_harm():
     both = np.mean([error(SMALL.fit([rubbish, target], Key((word,)))) for word in range(6)])
     alone = np.mean([error(SMALL.fit([target], Key((word,)))) for word in range(6)])
     assert both < 1.5 * alone + 0.01 * SPREAD
+
+
+def finely_rippled(x: Vector) -> Vector:
+    """A hill with ripples of 0.3 everywhere, a hundredth of its spread and much shorter."""
+    return -100 * (x[:, 0] - 0.4) ** 2 + 0.3 * np.cos(200 * (x[:, 0] - 0.4))
+
+
+def detail_of(posterior: LinearisedPosterior) -> Detail:
+    features = posterior.layers[0].features
+    assert isinstance(features, CosineFeatures)
+    return features.detail
+
+
+def test_ripples_near_the_best_design_are_followed():
+    generator = np.random.default_rng(0)
+    x = np.concatenate([[0.4], generator.random(30), generator.uniform(0.32, 0.48, 40)])
+    posterior = ClosedFormStack().fit([seen(finely_rippled, x)], Key((3,)))
+    near = np.linspace(0.35, 0.45, 41)[:, None]
+    mean = posterior.scales()[0].outward(np.asarray(moments(posterior, jnp.asarray(near))[0])[:, 0])
+    assert np.sqrt(np.mean((mean - finely_rippled(near)) ** 2)) < 0.25 * 0.3 / math.sqrt(2)
+    # cos(200 x) as a process has a length of about 1 / 200
+    assert float(detail_of(posterior).log_length[0]) == pytest.approx(math.log(1 / 200), abs=1.0)
+
+
+def test_a_smooth_function_is_learned_to_have_no_detail():
+    x = np.concatenate([MANY, np.linspace(0.1, 0.35, 24)])
+    detail = detail_of(ClosedFormStack().fit([seen(wave, x)], Key((3,))))
+    assert float(detail.log_amplitude) < math.log(DETAIL_AMPLITUDE) - 0.5

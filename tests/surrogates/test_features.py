@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from fidelium.errors import SettingError
 from fidelium.randomness import Key
 from fidelium.surrogates.learning import Prior
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, DenseFamily, Kind
+from fidelium.surrogates.stacked_dnn.families import DETAIL_AMPLITUDE, CosineFamily, DenseFamily, Kind
 from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures, all_of
 from fidelium.surrogates.stacked_dnn.noise import PARTS
 
 DIMENSION = 2
-WIDE = CosineFamily(pairs=2048, relation_pairs=2048)
+CENTRE = np.array([0.3, 0.6])
+WIDE = CosineFamily(pairs=2048, relation_pairs=2048, detail_pairs=2048, detail_pairs_above=2048)
+SMALL = CosineFamily(pairs=4, relation_pairs=4, detail_pairs=4, detail_pairs_above=4)
 DRAWS = 16
 
 X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
@@ -31,7 +33,7 @@ X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
 
 def theta_below(family: CosineFamily | DenseFamily) -> NDArray[np.float64]:
     """What may have been learned in a lowest layer."""
-    mean = family.prior(DIMENSION, Kind.ALONE, family.draw(DIMENSION, False, Key((9,))), None).mean
+    mean = family.prior(DIMENSION, Kind.ALONE, family.draw(CENTRE, False, Key((9,))), None).mean
     return mean + np.random.default_rng(9).normal(scale=0.3, size=len(mean))
 
 
@@ -41,7 +43,7 @@ def prior_of(family: CosineFamily | DenseFamily, has_below: bool, kind: Kind, dr
 
 def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> CosineFeatures:
     """A wide cosine network with random parameters, the same for every seed of its frequencies."""
-    drawn = family.draw(DIMENSION, has_below, Key((seed,)))
+    drawn = family.draw(CENTRE, has_below, Key((seed,)))
     count = len(prior_of(family, has_below, Kind.FREE, drawn).mean)
     return family.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
 
@@ -71,6 +73,32 @@ def test_cosine_features_of_x_are_the_process_of_their_kernel(name, kernel):
     assert np.max(np.abs(products)) < 0.01
 
 
+@pytest.mark.parametrize("has_below", [False, True])
+def test_the_detail_is_a_process_of_short_lengths_under_a_bell(has_below):
+    products = []
+    for seed in range(DRAWS):
+        features = cosine(has_below, seed=seed)
+        detail = features.detail
+        at_x, at_other = (features.of_x(x)[2 * WIDE.pairs :] for x in (X, OTHER))
+        bells = [
+            math.exp(float(detail.log_amplitude) - 0.5 * np.sum((x - CENTRE) ** 2) / math.exp(2 * detail.log_radius))
+            for x in (X, OTHER)
+        ]
+        assert float(at_x @ at_x) == pytest.approx(bells[0] ** 2, rel=1e-12)
+        kernel = squared_exponential(math.sqrt(squared_distance(detail.log_length)))
+        products.append(float(at_x @ at_other) / (bells[0] * bells[1]) - kernel)
+    assert np.mean(products) == pytest.approx(0.0, abs=3e-3)
+    assert np.max(np.abs(products)) < 0.01
+
+
+def test_far_from_the_best_design_there_is_no_detail():
+    drawn = SMALL.draw(CENTRE, False, Key((3,)))
+    features = SMALL.features(drawn, jnp.asarray(prior_of(SMALL, False, Kind.ALONE, drawn).mean))
+    near, far = (np.linalg.norm(features.detail(jnp.asarray(CENTRE + away))) for away in (0.0, 0.5))
+    assert near == pytest.approx(DETAIL_AMPLITUDE, rel=1e-12)
+    assert far < 1e-9 * near
+
+
 def test_cosine_features_of_both_are_a_smooth_process_a_line_and_a_bias():
     products = []
     for seed in range(DRAWS):
@@ -93,20 +121,18 @@ def test_the_lowest_layer_has_a_bias_and_nothing_below():
 
 
 def test_draws_repeat_with_the_key_and_only_with_it():
-    family = CosineFamily(16, 8)
-    first, again, other = (family.draw(DIMENSION, True, Key((word,))) for word in (1, 1, 2))
+    family = CosineFamily(16, 8, 8, 8)
+    first, again, other = (family.draw(CENTRE, True, Key((word,))) for word in (1, 1, 2))
     np.testing.assert_array_equal(first.of_x, again.of_x)
     np.testing.assert_array_equal(first.of_both, again.of_both)
     assert not np.any(np.asarray(first.of_x) == np.asarray(other.of_x))
 
 
-@pytest.mark.parametrize(
-    "family", [CosineFamily(4, 4), DenseFamily(Architecture((5, 3), "tanh"))], ids=["cosine", "dense"]
-)
+@pytest.mark.parametrize("family", [SMALL, DenseFamily(Architecture((5, 3), "tanh"))], ids=["cosine", "dense"])
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("has_below", [False, True])
 def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, kind, has_below):
-    drawn = family.draw(DIMENSION, has_below, Key((3,)))
+    drawn = family.draw(CENTRE, has_below, Key((3,)))
     prior = prior_of(family, has_below, kind, drawn)
     assert np.all((prior.lower < prior.mean) & (prior.mean < prior.upper))
     assert np.all(prior.std > 0)
@@ -124,8 +150,8 @@ def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, k
 
 
 def test_a_layer_that_stands_alone_hardly_sees_the_one_below():
-    family = CosineFamily(4, 4)
-    drawn = family.draw(DIMENSION, True, Key((3,)))
+    family = SMALL
+    drawn = family.draw(CENTRE, True, Key((3,)))
 
     def effect(kind: Kind) -> float:
         features = family.features(drawn, jnp.asarray(prior_of(family, True, kind, drawn).mean))
@@ -139,18 +165,24 @@ def test_a_layer_that_stands_alone_hardly_sees_the_one_below():
 
 
 @pytest.mark.parametrize("kind", [Kind.FREE, Kind.RESIDUAL])
-def test_the_lengths_of_a_layer_are_believed_to_be_those_learned_below(kind):
-    family = CosineFamily(4, 4)
-    drawn, below = family.draw(DIMENSION, True, Key((3,))), theta_below(family)
+def test_the_lengths_and_the_detail_of_a_layer_are_believed_to_be_those_learned_below(kind):
+    drawn, below = SMALL.draw(CENTRE, True, Key((3,))), theta_below(SMALL)
     moved = below + np.random.default_rng(0).normal(size=len(below))
-    first, second = (family.prior(DIMENSION, kind, drawn, theta) for theta in (below, moved))
-    lengths = slice(1 + PARTS, 1 + PARTS + DIMENSION)
-    for prior, theta in ((first, below), (second, moved)):
-        at_mean = family.features(drawn, jnp.asarray(prior.mean))
-        np.testing.assert_array_equal(at_mean.log_length, theta[lengths])
-    np.testing.assert_array_equal(np.delete(first.mean, lengths), np.delete(second.mean, lengths))
+    first, second = (SMALL.prior(DIMENSION, kind, drawn, theta) for theta in (below, moved))
+    shared = slice(1 + PARTS, 3 + PARTS + 2 * DIMENSION)  # lengths of x; amplitude, radius and lengths of the detail
+    np.testing.assert_allclose((second.mean - first.mean)[shared], (moved - below)[shared], rtol=1e-12)
+    np.testing.assert_array_equal(np.delete(first.mean, shared), np.delete(second.mean, shared))
     np.testing.assert_array_equal(first.std, second.std)
-    assert np.all(first.std[lengths] < family.prior(DIMENSION, kind, drawn, None).std[lengths])
+    for prior, theta in ((first, below), (second, moved)):
+        at_mean, learned = (
+            SMALL.features(drawn, jnp.asarray(each)) for each in (prior.mean, np.resize(theta, len(prior.mean)))
+        )
+        np.testing.assert_array_equal(at_mean.log_length, learned.log_length)
+        np.testing.assert_array_equal(at_mean.detail.log_length, learned.detail.log_length)
+        assert at_mean.detail.log_radius == learned.detail.log_radius
+        assert at_mean.detail.log_amplitude < learned.detail.log_amplitude  # part of it is passed up
+    lowest = SMALL.prior(DIMENSION, kind, drawn, None)
+    assert np.all(first.std[1 + PARTS : 1 + PARTS + DIMENSION] < lowest.std[1 + PARTS : 1 + PARTS + DIMENSION])
 
 
 def test_a_dense_network_by_hand():
@@ -182,7 +214,7 @@ def test_dense_gradients_match_finite_differences(activation):
 
 def test_the_dense_family_starts_at_the_network_it_drew():
     family = DenseFamily(Architecture((7, 4), "silu"))
-    drawn = family.draw(DIMENSION, True, Key((5,)))
+    drawn = family.draw(CENTRE, True, Key((5,)))
     prior = prior_of(family, True, Kind.FREE, drawn)
     network = family.features(drawn, jnp.asarray(prior.mean))
     np.testing.assert_array_equal(network.of_both(X, jnp.array(0.1)), drawn.network.of_both(X, jnp.array(0.1)))

@@ -47,7 +47,7 @@ class ClosedFormStack:
 
     Args:
         family: the kind of network.
-        starts: starting points of the search for theta, per form.
+        starts: starting points of the search for theta, per form; twice that in the lowest layer, which has one.
         steps: evaluations of the evidence at most, per layer.
         most_points: theta is learned from this many observations per fidelity at most; the weights see all of them.
     """
@@ -66,9 +66,9 @@ class ClosedFormStack:
         require_data(observations)
         units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
         layers: list[LinearisedLayer] = []
-        theta = None
+        theta, centre = None, _best_design(observations)
         for m, seen in enumerate(observations):
-            layer, unit, theta = self._fit_layer(tuple(layers), units[-1], theta, seen, key.fold(m))
+            layer, unit, theta = self._fit_layer(tuple(layers), units[-1], theta, seen, centre, key.fold(m))
             layers.append(layer)
             units.append(unit)
         return LinearisedPosterior.of(layers, units[1:])
@@ -79,28 +79,29 @@ class ClosedFormStack:
         below_unit: Scale,
         below_theta: NDArray[np.float64] | None,
         seen: Observations,
+        centre: NDArray[np.float64],
         key: Key,
     ) -> tuple[LinearisedLayer, Scale, NDArray[np.float64]]:
         draw_key, start_key, subset_key, form_key = key.split(4)
-        dimension = seen.unit_x.shape[1]
-        drawn = self.family.draw(dimension, bool(below), draw_key)
+        drawn = self.family.draw(centre, bool(below), draw_key)
         inputs = None
         if below:
             posterior = LinearisedPosterior.of(below, [Scale()] * len(below))
             inputs = _inputs(posterior, pad_rows(seen.unit_x, bucket(len(seen))))
         forms = _forms(self.family.kinds, seen.y, inputs, below_unit)
-        priors = [self.family.prior(dimension, form.kind, drawn, below_theta) for form in forms]
+        priors = [self.family.prior(len(centre), form.kind, drawn, below_theta) for form in forms]
         chosen = subset(len(seen), self.most_points, subset_key)
+        count = self.starts if below else 2 * self.starts
         rows = [
             (form, prior, start)
             for form, prior in zip(forms, priors, strict=True)
-            for start in prior.starts(self.starts, start_key)
+            for start in prior.starts(count, start_key)
         ]
         theta, scores = self._learn(drawn, rows, seen, inputs, chosen)
         # evidence in the user's units: the density of y is that of z over the scale, for every observation
         odds = [form.kind.log_odds - len(chosen) * math.log(form.unit.scale) for form, _, _ in rows]
         # the largest of log p + Gumbel noise is a draw with probabilities p; another one with every observation
-        luck = np.repeat(form_key.fold(len(seen)).generator().gumbel(size=len(forms)), self.starts)
+        luck = np.repeat(form_key.fold(len(seen)).generator().gumbel(size=len(forms)), count)
         best = int(np.argmax(scores + np.array(odds) + luck))
         form = rows[best][0]
         data = pad(seen.unit_x, form.unit.inward(seen.y))
@@ -149,6 +150,12 @@ class Inputs(eqx.Module):
 
     mean: Float[Array, " n"]
     rows: Float[Array, "n f"]
+
+
+def _best_design(observations: Sequence[Observations]) -> NDArray[np.float64]:
+    """The best design observed at the highest fidelity that was observed at all, `(d,)`."""
+    highest = [seen for seen in observations if len(seen)][-1]
+    return highest.unit_x[np.argmax(highest.y)]
 
 
 def _forms(kinds: Sequence[Kind], y: NDArray[np.float64], inputs: Inputs | None, below_unit: Scale) -> tuple[Form, ...]:

@@ -24,14 +24,25 @@ from fidelium.numerics.backend import jax_key
 from fidelium.numerics.spectral import check_kernel, frequencies, normal_frequencies
 from fidelium.randomness import Key
 from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, Prior
-from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures, DenseFeatures, Features, Relation
-from fidelium.surrogates.stacked_dnn.noise import FLOOR, LOG_STD, PARTS, RIPPLE
+from fidelium.surrogates.stacked_dnn.features import (
+    Architecture,
+    CosineFeatures,
+    DenseFeatures,
+    Detail,
+    Features,
+    Relation,
+)
+from fidelium.surrogates.stacked_dnn.noise import FLOOR, LARGEST_RIPPLE, LOG_STD, PARTS, RIPPLE
 
 Theta = Float[Array, " p"]
-Learned = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 ALIKE = 0.3
 """How far the lengths of neighbouring fidelities are believed to differ, in powers of e."""
+
+DETAIL_AMPLITUDE, DETAIL_RADIUS, DETAIL_LENGTH = 5e-3, 0.08, 0.01
+"""What is believed of the detail near the best design: its size as a share of the values' spread, how far it reaches
+and over what lengths it varies, in units of the cube's side, in two dimensions."""
 
 UNRELATED = -6.0
 """Logarithm of what is left of the relation to the layer below in a layer that stands alone."""
@@ -70,12 +81,18 @@ class Family(Protocol):
         ...
 
     @abstractmethod
-    def draw(self, dimension: int, has_below: bool, key: Key) -> eqx.Module:
-        """The random parts of one layer that are not learned (a pytree of arrays)."""
+    def draw(self, centre: Vector, has_below: bool, key: Key) -> eqx.Module:
+        """The parts of one layer that are not learned, most of them random (a pytree of arrays).
+
+        Args:
+            centre: the best design known, a point of the unit cube, `(d,)`.
+            has_below: whether there is a layer below.
+            key: of the random parts.
+        """
         ...
 
     @abstractmethod
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
         """What is believed of theta in a layer.
 
         Args:
@@ -93,34 +110,41 @@ class Family(Protocol):
 
 
 class CosineDraws(eqx.Module):
-    """Random directions of the cosine features, of x and of [x, f_{m-1}]."""
+    """Random directions of the cosine features, of x, of [x, f_{m-1}] and of the detail, and where the detail is."""
 
     of_x: Float[Array, "k d"]
     of_both: Float[Array, "j d1"] | None
+    of_detail: Float[Array, "i d"]
+    centre: Float[Array, " d"]
 
 
 @dataclass(frozen=True)
 class CosineFamily:
-    """Random-feature networks: a process of x, and a smooth process of [x, f_{m-1}] above the lowest layer.
+    """Random-feature networks: a process of x, a finer one near the best design, a smooth one of [x, f_{m-1}].
 
-    theta = [log floor, log ripple, log amplitude, log lengths of x (d)], then for layers with one below
-    [log slope, log amplitude, log length of f_{m-1}, log lengths of x (d)] of the relation.
+    theta = [log floor, log ripple, log amplitude, log lengths of x (d)], then [log amplitude, log radius, log lengths
+    of x (d)] of the detail, then for layers with one below [log slope, log amplitude, log length of f_{m-1},
+    log lengths of x (d)] of the relation.
 
     Args:
         pairs: sine-cosine pairs of x.
         relation_pairs: sine-cosine pairs of [x, f_{m-1}].
+        detail_pairs: sine-cosine pairs of x for the detail of the lowest layer.
+        detail_pairs_above: those of the other layers, which are passed most of it.
         kernel: of the process of x, "rbf" or "matern52".
 
     Raises:
         SettingError: if there are no features or the kernel is unknown.
     """
 
-    pairs: int = 100
-    relation_pairs: int = 64
+    pairs: int = 72
+    relation_pairs: int = 40
+    detail_pairs: int = 60
+    detail_pairs_above: int = 16
     kernel: str = "rbf"
 
     def __post_init__(self) -> None:
-        if self.pairs < 1 or self.relation_pairs < 1:
+        if min(self.pairs, self.relation_pairs, self.detail_pairs, self.detail_pairs_above) < 1:
             raise SettingError(f"a cosine network needs at least one pair of features, got {self!r}")
         check_kernel(self.kernel)
 
@@ -128,13 +152,16 @@ class CosineFamily:
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(Kind)
 
-    def draw(self, dimension: int, has_below: bool, key: Key) -> CosineDraws:
-        x_key, both_key = key.split(2)
-        of_both = normal_frequencies(self.relation_pairs, dimension + 1, both_key) if has_below else None
-        of_x = frequencies(self.kernel, self.pairs, dimension, x_key)
-        return CosineDraws(jnp.asarray(of_x), None if of_both is None else jnp.asarray(of_both))
+    def draw(self, centre: Vector, has_below: bool, key: Key) -> CosineDraws:
+        x_key, both_key, detail_key = key.split(3)
+        d = len(centre)
+        of_both = jnp.asarray(normal_frequencies(self.relation_pairs, d + 1, both_key)) if has_below else None
+        of_x = jnp.asarray(frequencies(self.kernel, self.pairs, d, x_key))
+        count = self.detail_pairs_above if has_below else self.detail_pairs
+        of_detail = jnp.asarray(normal_frequencies(count, d, detail_key))
+        return CosineDraws(of_x, of_both, of_detail, jnp.asarray(centre))
 
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
         wider = 0.5 * math.log(max(dimension, 2) / 2)  # lengths grow as the diagonal of the cube does
         mean, std = [math.log(FLOOR), math.log(RIPPLE)], [LOG_STD] * PARTS
         if below is None or kind is Kind.ALONE:
@@ -144,21 +171,32 @@ class CosineFamily:
             # the fidelities vary over similar lengths, and the ones below have more observations to show them
             mean += [-1.5 if kind is Kind.RESIDUAL else -0.3, *below[1 + PARTS : 1 + PARTS + dimension]]
             std += [1.0, *[ALIKE] * dimension]
-        if below is not None:
+        if below is None:
+            lengths = [math.log(DETAIL_LENGTH) + wider] * dimension
+            mean += [math.log(DETAIL_AMPLITUDE), math.log(DETAIL_RADIUS) + wider, *lengths]
+            std += [1.0, 0.5, *[0.8] * dimension]
+        else:
+            # the same ripples, seen below with more observations; the relation passes most of them up
+            amplitude, *rest = below[1 + PARTS + dimension : 3 + PARTS + 2 * dimension]
+            less = {Kind.ALONE: 0.0, Kind.FREE: -0.5, Kind.RESIDUAL: -1.0}[kind]
+            mean += [amplitude + less, *rest]
+            std += [1.0, *[ALIKE] * (1 + dimension)]
             relation = {Kind.ALONE: [UNRELATED] * 2, Kind.FREE: [0.0, -1.0], Kind.RESIDUAL: [-1.5, -2.0]}[kind]
             mean += [*relation, 0.7, *[wider] * dimension]
             std += [0.1] * (3 + dimension) if kind is Kind.ALONE else [1.0, 1.0, 0.7, *[1.0] * dimension]
-        count = len(mean)
-        return Prior(np.array(mean), np.array(std), np.full(count, LOWEST), np.full(count, HIGHEST))
+        upper = np.full(len(mean), HIGHEST)
+        upper[1] = math.log(LARGEST_RIPPLE)
+        return Prior(np.array(mean), np.array(std), np.full(len(mean), LOWEST), upper)
 
     def features(self, drawn: eqx.Module, theta: Theta) -> CosineFeatures:
         assert isinstance(drawn, CosineDraws)
         d = drawn.of_x.shape[1]
-        own, rest = theta[PARTS : 1 + PARTS + d], theta[1 + PARTS + d :]
+        _, own, fine, rest = jnp.split(theta, (PARTS, 1 + PARTS + d, 3 + PARTS + 2 * d))
+        detail = Detail(drawn.of_detail, drawn.centre, fine[0], fine[1], fine[2:])
         relation = None
         if drawn.of_both is not None:
             relation = Relation(drawn.of_both[:, :d], drawn.of_both[:, d], rest[3:], rest[2], rest[1], rest[0])
-        return CosineFeatures(drawn.of_x, own[1:], own[0], relation)
+        return CosineFeatures(drawn.of_x, own[1:], own[0], detail, relation)
 
 
 class DenseDraws(eqx.Module):
@@ -183,10 +221,10 @@ class DenseFamily:
     def kinds(self) -> tuple[Kind, ...]:
         return Kind.FREE, Kind.RESIDUAL
 
-    def draw(self, dimension: int, has_below: bool, key: Key) -> DenseDraws:
-        return DenseDraws(self.architecture.draw(dimension + has_below, jax_key(key)))
+    def draw(self, centre: Vector, has_below: bool, key: Key) -> DenseDraws:
+        return DenseDraws(self.architecture.draw(len(centre) + has_below, jax_key(key)))
 
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Learned | None) -> Prior:
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
         assert isinstance(drawn, DenseDraws)
         flat = np.asarray(ravel_pytree(drawn.network)[0])
         mean = np.concatenate([[math.log(FLOOR), math.log(RIPPLE)], flat])

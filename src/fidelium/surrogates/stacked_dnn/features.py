@@ -53,26 +53,45 @@ def all_of(features: Features, x: Point, below: Scalar | None) -> Float[Array, "
 class CosineFeatures(eqx.Module):
     """Random-feature network: sines and cosines of random directions, with learned scales.
 
-    Three blocks make f_m a Gaussian process of x (discrepancy), of [x, f_{m-1}] (non-linear relation), and a linear
-    function of f_{m-1}; the lowest fidelity has the first only.
+    Four blocks make f_m a Gaussian process of x (discrepancy) with a second one near the best design (detail), of
+    [x, f_{m-1}] (non-linear relation), and a linear function of f_{m-1}; the lowest fidelity has the first two only.
 
-        of_x    = s / sqrt(K) [cos(O x / l), sin(O x / l)]
+        of_x    = [s / sqrt(K) [cos(O x / l), sin(O x / l)], detail(x)]
         of_both = [b / sqrt(J) [cos, sin](Q [x / l', f / l_f]), a f, 1]
     """
 
     directions: Float[Array, "k d"]
     log_length: Float[Array, " d"]
     log_amplitude: Scalar
+    detail: Detail
     relation: Relation | None
 
     def of_x(self, x: Point) -> Float[Array, " fx"]:
         angles = self.directions @ (x / jnp.exp(self.log_length))
-        return jnp.exp(self.log_amplitude) * _pairs(angles)
+        return jnp.concatenate([jnp.exp(self.log_amplitude) * _pairs(angles), self.detail(x)])
 
     def of_both(self, x: Point, below: Scalar | None) -> Float[Array, " fb"]:
         if self.relation is None or below is None:
             return jnp.ones(1)
         return self.relation(x, below)
+
+
+class Detail(eqx.Module):
+    """What f_m does over short lengths about a centre c: cosines under a bell.
+
+    detail(x) = t exp(-|x - c|^2 / (2 R^2)) / sqrt(I) [cos, sin](P (x - c) / l'')
+    """
+
+    directions: Float[Array, "i d"]
+    centre: Float[Array, " d"]
+    log_amplitude: Scalar
+    log_radius: Scalar
+    log_length: Float[Array, " d"]
+
+    def __call__(self, x: Point) -> Float[Array, " fd"]:
+        away = x - self.centre
+        bell = jnp.exp(self.log_amplitude - 0.5 * (away @ away) * jnp.exp(-2 * self.log_radius))
+        return bell * _pairs(self.directions @ (away / jnp.exp(self.log_length)))
 
 
 class Relation(eqx.Module):

@@ -21,6 +21,9 @@ FLOOR = 2e-3
 RIPPLE = 2e-2
 """What the ripples are believed to be, as a share of the distance to the best value."""
 
+LARGEST_RIPPLE = 0.3
+"""What the ripples are at most: more, and the model could call everything below the best value noise."""
+
 LOG_STD = 2.0
 """How little both beliefs weigh, in powers of e: a few values of a smooth function bring them down."""
 
