@@ -129,6 +129,10 @@ class Observations:
     def __len__(self) -> int:
         return len(self.y)
 
+    def first(self, count: int) -> Observations:
+        """The first `count` of them."""
+        return self if count >= len(self) else Observations(self.unit_x[:count], self.y[:count])
+
 
 @dataclass(frozen=True)
 class History:

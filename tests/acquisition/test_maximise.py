@@ -39,7 +39,7 @@ PLANE = SearchSpace({"a": Real(-5, 10), "b": Real(1e-3, 1e3, log=True)})
 def found(gain, posterior, space=PLANE, fidelities=(0, 1, 2), seed=0, **options) -> list[Candidate]:
     candidates = space.sample(np.random.default_rng(seed), 64)
     history = History(space, LADDER, Direction.MAXIMIZE, (), math.inf)
-    return search(gain, posterior, F_STAR, history, fidelities, candidates, 4, **options)
+    return search(gain, [(posterior, F_STAR)], history, fidelities, candidates, 4, **options)
 
 
 def test_the_best_query_of_a_known_gain_is_found(posterior):
@@ -49,9 +49,10 @@ def test_the_best_query_of_a_known_gain_is_found(posterior):
     assert best.worth == pytest.approx(4.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("fidelities", [(0,), (2,), (0, 2), (0, 1, 2)])
-def test_only_the_fidelities_allowed_are_considered(posterior, fidelities):
-    ranked = found(bumps, posterior, fidelities=fidelities)
+def test_only_the_fidelities_allowed_are_considered(posterior, fidelities, together):
+    ranked = found(bumps, posterior, fidelities=fidelities, together=together)
     assert {candidate.fidelity for candidate in ranked} == set(fidelities)
     best = max(fidelities, key=lambda m: float(HEIGHTS[m]) / COSTS[m])
     assert ranked[0].fidelity == best
@@ -64,6 +65,24 @@ def test_candidates_come_best_first_with_the_gain_per_cost_of_the_design_they_st
     for candidate in ranked:
         gain = float(bumps(posterior, F_STAR, jnp.asarray(candidate.unit_x), candidate.fidelity))
         assert candidate.worth == pytest.approx(gain / COSTS[candidate.fidelity], rel=1e-9)
+
+
+def shifted(posterior, centre: Array, x: Array, fidelity: Array) -> Array:
+    """A parabola about a centre, of every fidelity."""
+    return 3 - jnp.sum((x - centre) ** 2) + 0.0 * fidelity
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_several_versions_are_averaged(posterior, together):
+    # the average of parabolas is one about the average of the centres
+    centres = np.array([[0.2, 0.4], [0.6, 0.9]])
+    candidates = PLANE.sample(np.random.default_rng(0), 64)
+    history = History(PLANE, LADDER, Direction.MAXIMIZE, (), math.inf)
+    versions = [(posterior, jnp.asarray(centre)) for centre in centres]
+    best = search(shifted, versions, history, (0, 1), candidates, 4, together=together)[0]
+    assert best.fidelity == 0
+    np.testing.assert_allclose(best.unit_x, centres.mean(axis=0), atol=1e-4)
+    assert best.worth == pytest.approx(3 - np.mean(np.sum((centres - centres.mean(axis=0)) ** 2, axis=1)), rel=1e-6)
 
 
 MIXED = SearchSpace({"n": Integer(0, 10), "x": Real(300, 301), "c": Categorical(("oak", "steel", "glass"))})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fidelium.acquisition.base import Designs
-from fidelium.acquisition.entropy import gaussian_gain, paper_gain
+from fidelium.acquisition.entropy import joint_gain, paper_gain
 from fidelium.acquisition.entropy_search import EntropySearch
 from fidelium.errors import BudgetError, NoDataError
 from fidelium.history import History, Query
@@ -29,10 +29,9 @@ from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 BOX = SearchSpace({"a": Real(-5, 10), "b": Real(0, 15), "n": Integer(0, 9)})
 
 OURS = SurrogateStrategy(
-    ClosedFormStack(CosineFamily(16, 8, 8, 4), steps=12),
-    EntropySearch(gaussian_gain, draws=4, draw_starts=2, designs=Designs(pool=48, local=12, starts=3)),
+    ClosedFormStack(CosineFamily(16, 8, 8, 4), members=2, steps=12),
+    EntropySearch(joint_gain, draws=2, draw_starts=2, designs=Designs(pool=48, local=12, starts=3), together=True),
     reserve_last=True,
-    members=2,
 )
 PAPER = SurrogateStrategy(
     VariationalStack(Architecture((8, 6)), epochs=50),

@@ -1,4 +1,4 @@
-"""The model a study shows: a mixture with the right moments, and a recommendation that is surer than the incumbent."""
+"""The model a study shows: predictions in the right units, and a recommendation that is surer than the incumbent."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Known(eqx.Module):
     height: Float[Array, ""]
     centre: Float[Array, ""]
     var: Float[Array, ""]
+    noise_std: Float[Array, ""]
 
     def scales(self) -> tuple[Scale, ...]:
         return Scale(), Scale(centre=100.0, spread=10.0)
@@ -60,14 +61,14 @@ class Known(eqx.Module):
         return KnownPaths(heights, self.centre)
 
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        return jnp.full(jnp.shape(value), 1e-4)
+        return jnp.full(jnp.shape(value), self.noise_std**2)
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Known:
-        return Known(self.height, self.centre, self.var / (1 + len(fidelities) * self.var / 1e-4))
+        return replace(self, var=self.var / (1 + len(fidelities) * self.var / self.noise_std**2))
 
 
 def known(height: float, centre: float, var: float) -> Known:
-    return Known(jnp.asarray(height), jnp.asarray(centre), jnp.asarray(var))
+    return Known(jnp.asarray(height), jnp.asarray(centre), jnp.asarray(var), jnp.asarray(1e-2))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def history(history_of) -> History:
 
 
 def test_one_posterior_is_shown_in_the_units_of_each_fidelity(history):
-    model = PosteriorModel.of([known(1.0, 0.5, 0.25)], history, Key((0,)))
+    model = PosteriorModel(known(1.0, 0.5, 0.25), history, Key((0,)))
     points = np.array([[0.5, 0.1], [0.0, 0.5], [0.7, 0.9]])
     expected = 1 - (points[:, 0] - 0.5) ** 2
     for fidelity, (shift, scale) in enumerate([(0.0, 1.0), (100.0, 10.0)]):
@@ -85,16 +86,8 @@ def test_one_posterior_is_shown_in_the_units_of_each_fidelity(history):
         np.testing.assert_allclose(std, scale * 0.5, rtol=1e-12)
 
 
-def test_a_mixture_has_the_mean_of_the_means_and_the_total_variance(history):
-    # Var = E[var] + Var[mean]
-    model = PosteriorModel.of([known(1.0, 0.5, 0.25), known(3.0, 0.5, 0.5)], history, Key((0,)))
-    mean, std = model.predict(np.array([[0.5, 0.1]]), 0)
-    assert mean[0] == pytest.approx(2.0, rel=1e-12)
-    assert std[0] == pytest.approx(np.sqrt(0.375 + 1.0), rel=1e-12)
-
-
 def test_a_point_is_predicted_the_same_alone_and_among_others(history):
-    model = PosteriorModel.of([known(1.0, 0.3, 0.25)], history, Key((0,)))
+    model = PosteriorModel(known(1.0, 0.3, 0.25), history, Key((0,)))
     points = LINE.sample(np.random.default_rng(0), 40)
     together = model.predict(points, 1)
     for row in (0, 17, 39):
@@ -103,7 +96,7 @@ def test_a_point_is_predicted_the_same_alone_and_among_others(history):
 
 
 def test_the_recommended_design_is_the_maximum_of_a_sure_posterior(history):
-    recommended = PosteriorModel.of([known(1.0, 0.3, 1e-6)], history, Key((0,))).recommend()
+    recommended = PosteriorModel(known(1.0, 0.3, 1e-6), history, Key((0,))).recommend()
     assert LINE.decode(recommended.unit_x)["x"] == pytest.approx(0.3, abs=1e-4)
     assert recommended.mean == pytest.approx(110.0, rel=1e-6)
     assert recommended.std == pytest.approx(1e-2, rel=1e-6)
@@ -112,21 +105,21 @@ def test_the_recommended_design_is_the_maximum_of_a_sure_posterior(history):
 
 def test_the_incumbent_is_recommended_when_nothing_is_surer(history):
     # the model expects at most 100 - 10 = 90 for sure; 90 less the noise was seen
-    vague = PosteriorModel.of([known(0.0, 0.3, 2.0)], history, Key((0,))).recommend()
+    vague = PosteriorModel(known(0.0, 0.3, 2.0), history, Key((0,))).recommend()
     assert LINE.decode(vague.unit_x) == {"x": pytest.approx(0.9, abs=1e-9), "n": 2}
 
 
 @pytest.mark.parametrize(("noise_std", "recommends_what_was_seen"), [(0.04, True), (0.2, False)])
 def test_what_was_seen_counts_unless_it_may_be_noise(history, noise_std, recommends_what_was_seen):
     # 90 was seen, -1 in units of the spread; elsewhere the model is sure of -1.1
-    model = PosteriorModel.of([known(-1.1, 0.3, 1e-8)], history, Key((0,)))
-    found = replace(model, noise_std=np.array([noise_std])).recommend()
+    posterior = replace(known(-1.1, 0.3, 1e-8), noise_std=jnp.asarray(noise_std))
+    found = PosteriorModel(posterior, history, Key((0,))).recommend()
     assert (LINE.decode(found.unit_x)["x"] == pytest.approx(0.9)) is recommends_what_was_seen
 
 
 @pytest.mark.parametrize("var", [0.01, 100.0])
 def test_promising_designs_come_by_their_mean_however_unsure_it_is(history, var):
-    model = PosteriorModel.of([known(1.0, 0.3, var), known(2.0, 0.3, 0.5)], history, Key((0,)))
+    model = PosteriorModel(known(1.0, 0.3, var), history, Key((0,)))
     designs = model.promising()
     assert designs[0][0] == pytest.approx(0.3, abs=1e-4)
     assert np.all(np.diff(np.abs(designs[:, 0] - 0.3)) > -1e-7)  # the mean falls with the distance
@@ -143,8 +136,7 @@ def test_the_recommendation_is_at_least_as_sure_as_the_incumbent(history_of, see
     designs = [(LINE.decode(row), m) for m, count in enumerate((10, 4)) for row in LINE.sample(generator, count)]
     history = history_of(LINE, [(params, m, waves(params, m)) for params, m in designs])
     surrogate = ClosedFormStack(CosineFamily(16, 8, 8, 4), steps=12)
-    posteriors = [surrogate.fit(history.observations, Key((seed, member))) for member in range(2)]
-    model = PosteriorModel.of(posteriors, history, Key((seed,)))
+    model = PosteriorModel(surrogate.fit(history.observations, Key((seed,))), history, Key((seed,)))
     recommended = model.recommend()
     seen = history.observations[1]
     incumbent = seen.unit_x[np.argmax(seen.y)]

@@ -12,20 +12,22 @@ import pytest
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from fidelium.acquisition.entropy import gaussian_gain, joint_gain
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.randomness import Key
-from fidelium.surrogates.learning import subset
+from fidelium.surrogates.ensemble import Ensemble, versions
+from fidelium.surrogates.learning import milestone, subset
 from fidelium.surrogates.stacked_dnn import closed_form
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.families import DETAIL_AMPLITUDE, UNRELATED, CosineFamily, DenseFamily, Kind
 from fidelium.surrogates.stacked_dnn.features import Architecture, CosineFeatures, Detail
-from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior
+from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior, linear_at
 from fidelium.surrogates.stacked_dnn.noise import Noise
 
 Vector = NDArray[np.float64]
 
-SMALL = ClosedFormStack(CosineFamily(24, 16, 8, 4), steps=40)
+SMALL = ClosedFormStack(CosineFamily(24, 16, 8, 4), members=2, steps=40)
 EMPTY = Observations(np.empty((0, 1)), np.empty(0))
 GRID = np.linspace(0, 1, 32)[:, None]
 
@@ -42,22 +44,29 @@ def seen(function: Callable[[Vector], Vector], x: Sequence[float] | Vector) -> O
     return Observations(points, function(points))
 
 
+def one_of(posterior: Ensemble) -> LinearisedPosterior:
+    """The first member."""
+    first = versions(posterior)[0]
+    assert isinstance(first, LinearisedPosterior)
+    return first
+
+
 @jax.jit
-def moments(posterior: LinearisedPosterior, x: Array) -> tuple[Array, Array]:
+def moments(posterior: Ensemble, x: Array) -> tuple[Array, Array]:
     return jax.vmap(posterior.marginals)(x)
 
 
-def predictions(posterior: LinearisedPosterior, fidelity: int = -1) -> tuple[Vector, Vector]:
+def predictions(posterior: Ensemble, fidelity: int = -1) -> tuple[Vector, Vector]:
     """Mean and standard deviation on the grid, in the objective's units."""
     means, variances = (np.asarray(part)[:, fidelity] for part in moments(posterior, jnp.asarray(GRID)))
     return posterior.scales()[fidelity].outward_moments(means, variances)
 
 
-def error(posterior: LinearisedPosterior, truth: Callable[[Vector], Vector] = wave) -> float:
+def error(posterior: Ensemble, truth: Callable[[Vector], Vector] = wave) -> float:
     return float(np.sqrt(np.mean((predictions(posterior)[0] - truth(GRID)) ** 2)))
 
 
-def assert_finite(posterior: LinearisedPosterior) -> None:
+def assert_finite(posterior: Ensemble) -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(posterior))
     means, variances = moments(posterior, jnp.asarray(GRID))
     assert np.all(np.isfinite(means))
@@ -162,7 +171,7 @@ def test_the_same_key_gives_the_same_posterior_and_another_key_other_features():
     first, again, other = (SMALL.fit(data, Key((word,))) for word in (1, 1, 2))
     for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(one, two)
-    assert not np.array_equal(first.layers[0].weight_mean, other.layers[0].weight_mean)
+    assert not np.array_equal(one_of(first).layers[0].weight_mean, one_of(other).layers[0].weight_mean)
 
 
 @pytest.mark.parametrize("kind", [None, *Kind])
@@ -197,12 +206,12 @@ def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(kind):
 @pytest.fixture(scope="module")
 def three_fidelities() -> LinearisedPosterior:
     few = [seen(wave, MANY[::3]), seen(lambda x: 2 * wave(x), MANY[::6]), seen(lambda x: wave(x) ** 2, TWO)]
-    return SMALL.fit(few, Key((11,)))
+    return one_of(SMALL.fit(few, Key((11,))))
 
 
 def covariance(posterior: LinearisedPosterior, x: Array) -> tuple[Vector, Vector]:
     """Means of all fidelities at the rows of x, and their covariance matrix, row by row and fidelity by fidelity."""
-    linear = jax.vmap(posterior.linear)(x)
+    linear = jax.vmap(lambda x: linear_at(posterior.layers, x))(x)
     rows = linear.rows.reshape(-1, linear.rows.shape[-1])
     return np.asarray(linear.means).ravel(), np.asarray(rows @ rows.T)
 
@@ -233,8 +242,48 @@ def test_given_many_is_given_one_after_another_in_any_order(three_fidelities):
         np.testing.assert_allclose(covariance(posterior, x)[1], together, rtol=1e-6, atol=1e-9)
 
 
+def test_joint_is_what_marginals_and_conditionals_say(three_fidelities):
+    x = jnp.array([0.41])
+    means, covariance = three_fidelities.joint(x)
+    marginal_means, variances = three_fidelities.marginals(x)
+    np.testing.assert_allclose(means, marginal_means, rtol=1e-12)
+    np.testing.assert_allclose(np.diag(covariance), variances, rtol=1e-9)
+    for m in (0, 1):
+        ends = [three_fidelities.target_given(x, m, means[m] + step)[0] for step in (-1.0, 1.0)]
+        assert float(ends[1] - ends[0]) / 2 == pytest.approx(float(covariance[m, 2] / covariance[m, m]), rel=1e-6)
+    np.testing.assert_allclose(
+        three_fidelities.noise_vars(means), [three_fidelities.noise_var(m, means[m]) for m in range(3)], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("fidelity", [0, 1, 2])
+def test_the_joint_gain_is_the_gaussian_one(three_fidelities, fidelity):
+    f_star = jnp.array([0.5, 1.0, 2.5])
+    for place in (0.1, 0.5, 0.77):
+        x = jnp.array([place])
+        ours = jax.jit(joint_gain)(three_fidelities, f_star, x, jnp.asarray(fidelity))
+        assert float(ours) == pytest.approx(float(gaussian_gain(three_fidelities, f_star, x, fidelity)), rel=1e-5)
+
+
+def test_members_believe_different_things_where_the_data_leave_room():
+    lengths: dict[int, list[float]] = {}
+    for count in (3, 20):
+        ensemble = ClosedFormStack(SMALL.family, members=8, steps=40).fit([seen(wave, MANY[:count])], Key((13,)))
+        features = [member.layers[0].features for member in versions(ensemble)]  # pyright: ignore[reportAttributeAccessIssue]
+        lengths[count] = [float(each.log_length[0]) for each in features]
+    assert np.std(lengths[3]) > 0.3
+    assert np.std(lengths[20]) < 0.5 * np.std(lengths[3])
+
+
+def test_shares_are_drawn_as_evenly_as_they_can_be():
+    share = np.array([0.5, 0.3, 0.2])
+    counts = [np.bincount(closed_form._spread_over(share, 4, Key((word,))), minlength=3) for word in range(200)]
+    assert all(count[0] == 2 for count in counts)
+    np.testing.assert_allclose(np.mean(counts, axis=0), 4 * share, atol=0.15)
+
+
 def test_the_dense_family_learns_as_well():
-    stack = ClosedFormStack(DenseFamily(Architecture((12, 8), "tanh")), steps=40)
+    stack = ClosedFormStack(DenseFamily(Architecture((12, 8), "tanh")), members=2, steps=40)
     with_low = stack.fit([seen(wave, MANY), seen(wave, TWO)], Key((8,)))
     assert_finite(with_low)
     assert error(with_low) < 0.5 * SPREAD
@@ -250,10 +299,30 @@ def test_it_does_not_retrace_while_the_data_grow_inside_a_bucket(traces):
     assert traces.seen != []  # a new bucket is traced, and seen to be
 
 
+def test_theta_is_learned_at_milestones_and_the_weights_from_everything():
+    x = np.random.default_rng(0).random(35)
+    at_32, at_35 = (SMALL.fit([seen(wave, x[:n])], Key((12,))) for n in (32, 35))
+    for one, two in zip(versions(at_32), versions(at_35), strict=True):
+        assert isinstance(one, LinearisedPosterior)
+        assert isinstance(two, LinearisedPosterior)
+        same = jax.tree.map(np.array_equal, one.layers[0].features, two.layers[0].features)
+        assert all(jax.tree.leaves(same))
+        assert not np.array_equal(one.layers[0].weight_mean, two.layers[0].weight_mean)
+    assert error(at_35) <= error(at_32) + 0.01 * SPREAD
+
+
+@pytest.mark.parametrize(
+    ("count", "last"), [(0, 0), (1, 1), (16, 16), (17, 16), (31, 30), (35, 32), (36, 36), (1500, 1408)]
+)
+def test_milestones_are_six_to_twelve_per_cent_apart(count, last):
+    assert milestone(count) == last
+    assert milestone(last) == last
+
+
 def test_theta_is_learned_from_a_part_of_many_observations_and_weights_from_all():
     x = np.random.default_rng(0).random((60, 1))
     whole = SMALL.fit([seen(wave, x)], Key((10,)))
-    part = ClosedFormStack(SMALL.family, steps=40, most_points=16).fit([seen(wave, x)], Key((10,)))
+    part = ClosedFormStack(SMALL.family, members=2, steps=40, most_points=16).fit([seen(wave, x)], Key((10,)))
     assert error(part) < 0.1 * SPREAD
     assert error(whole) < 0.1 * SPREAD
 
@@ -290,7 +359,7 @@ def test_ripples_of_bad_designs_do_not_hide_which_good_one_is_best():
     generator = np.random.default_rng(0)
     x = np.concatenate([generator.random(30), generator.uniform(0.35, 0.45, 10)])
     posterior = ClosedFormStack().fit([seen(rippling, x)], Key((3,)))
-    noise = posterior.layers[0].noise
+    noise = one_of(posterior).layers[0].noise
     assert 0.1 < float(noise.ripple) < 0.6
     assert float(noise.floor) < 0.01
     near = np.linspace(0.36, 0.44, 9)[:, None]
@@ -298,23 +367,25 @@ def test_ripples_of_bad_designs_do_not_hide_which_good_one_is_best():
     assert abs(float(near[int(np.argmax(mean)), 0]) - 0.4) <= 0.011
 
 
-def listens(low: Callable[[Vector], Vector], count: int) -> int:
-    """For how many of eight keys the layer of a wave depends on the layer below."""
+def listens(low: Callable[[Vector], Vector], count: int) -> float:
+    """The share of members, over eight keys, whose layer of a wave depends on the layer below."""
     data = [seen(low, MANY), seen(wave, MANY[::2][:count])]
     slopes: list[float] = []
     for word in range(8):
-        features = SMALL.fit(data, Key((word,))).layers[1].features
-        assert isinstance(features, CosineFeatures)
-        assert features.relation is not None
-        slopes.append(float(features.relation.log_slope))
-    return sum(slope > UNRELATED + 1 for slope in slopes)
+        for member in versions(SMALL.fit(data, Key((word,)))):
+            assert isinstance(member, LinearisedPosterior)
+            features = member.layers[1].features
+            assert isinstance(features, CosineFeatures)
+            assert features.relation is not None
+            slopes.append(float(features.relation.log_slope))
+    return float(np.mean(np.array(slopes) > UNRELATED + 1))
 
 
 def test_a_layer_listens_to_the_one_below_as_far_as_the_evidence_goes():
     related, rubbish = (lambda x: 3 * wave(x) + 1), (lambda x: np.sin(1e4 * x[:, 0]))
-    assert listens(related, 10) == 8
-    assert listens(rubbish, 2) >= 4  # two points cannot tell, and nobody brings rubbish
-    assert listens(rubbish, 10) <= 4
+    assert listens(related, 10) == 1.0
+    assert 0.3 < listens(rubbish, 2) < 0.9  # two points cannot tell
+    assert listens(rubbish, 10) < 0.4
 
 
 def test_rubbish_below_does_little_harm():
@@ -329,8 +400,8 @@ def finely_rippled(x: Vector) -> Vector:
     return -100 * (x[:, 0] - 0.4) ** 2 + 0.3 * np.cos(200 * (x[:, 0] - 0.4))
 
 
-def detail_of(posterior: LinearisedPosterior) -> Detail:
-    features = posterior.layers[0].features
+def detail_of(posterior: Ensemble) -> Detail:
+    features = one_of(posterior).layers[0].features
     assert isinstance(features, CosineFeatures)
     return features.detail
 

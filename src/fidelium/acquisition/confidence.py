@@ -95,7 +95,7 @@ class ConfidenceSearch:
 
         def by_phi(root_beta: float) -> list[Candidate]:
             bound, starts = Bound(jnp.asarray(root_beta), zeta), self.designs.starts
-            return search(upper_bound, posterior, bound, history, (target,), candidates, starts, log_worth=True)
+            return search(upper_bound, [(posterior, bound)], history, (target,), candidates, starts, log_worth=True)
 
         found, largest = by_phi(root_beta), 2**_MOST_DOUBLED * root_beta
         # a candidate's worth is phi - log(cost)

@@ -4,13 +4,14 @@
 
 `paper_gain` is about the noise-free f_m(x), with both branches to the letter. `observation_gain` is about the
 observation y_m(x): the noise-free gain at a point whose mean equals f* stays large however small the variance, and the
-search then asks one point for ever. `gaussian_gain` is the same where the fidelities are jointly Gaussian. All are
-finite with finite gradients for any data.
+search then asks one point for ever. `gaussian_gain` is the same where the fidelities are jointly Gaussian, and so is
+`joint_gain`, for posteriors that know their covariances. All are finite with finite gradients for any data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,9 @@ from jaxtyping import Array, Float
 
 from fidelium.numerics.normal import log_cdf, truncated_variance, truncation_entropy_loss
 from fidelium.numerics.quadrature import gauss_hermite
-from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.base import JointlyGaussian, Point, Posterior, Scalar
 
-Gain = Callable[[Posterior, Float[Array, " s"], Point, int], Scalar]
+Gain = Callable[[Posterior, Float[Array, " s"], Point, Any], Scalar]
 """The gain of a query (x, m), from the posterior, draws of f*, x and m."""
 
 _CHAIN_NODES = 5
@@ -84,6 +85,16 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
         correlation = (ends[1] - ends[0]) / (2 * jnp.sqrt(variances[-1]))
         left = 1 - jnp.minimum(correlation**2, 1.0) * (1 - left)
     return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity, means[fidelity]))
+
+
+def joint_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int | Array) -> Scalar:
+    """The same for a posterior that is `JointlyGaussian`, at a fidelity that may be traced."""
+    assert isinstance(posterior, JointlyGaussian)
+    means, covariance = posterior.joint(x)
+    variance, target_var = covariance[fidelity, fidelity], covariance[-1, -1]
+    correlation = covariance[fidelity, -1] ** 2 / (variance * target_var)
+    left = 1 - jnp.minimum(correlation, 1.0) * (1 - _share_left_at_target(f_star, means[-1], target_var))
+    return _gain_about_observation(left, variance, posterior.noise_vars(means)[fidelity])
 
 
 def _share_left_at_target(f_star: Float[Array, " s"], mean: Scalar, variance: Scalar) -> Float[Array, " s"]:

@@ -15,6 +15,7 @@ from fidelium.acquisition.maximise import search
 from fidelium.history import History
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
+from fidelium.surrogates.ensemble import versions
 from fidelium.timing import stage
 
 LEAST_RISE = 1e-3
@@ -28,10 +29,11 @@ class EntropySearch:
 
     Args:
         gain: what a query tells about f*.
-        draws: samples of f*.
+        draws: samples of f*, of every member of an ensemble.
         draw_starts: L-BFGS starts per sample of f*.
         designs: where the searches start.
         raise_to_incumbent: whether samples of f* below the best observed value are raised to a little above it.
+        together: whether the gain takes a traced fidelity, so that all of them are climbed by one compiled function.
     """
 
     gain: Gain = observation_gain
@@ -39,19 +41,23 @@ class EntropySearch:
     draw_starts: int = 3
     designs: Designs = Designs()
     raise_to_incumbent: bool = True
+    together: bool = False
 
     def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
         """Queries by gain per cost."""
         star_key, search_key = key.split(2)
+        members = versions(posterior)
         with stage("fstar"):
-            maxima = self.sample_maxima(posterior, history, star_key)  # line 3
+            keys = star_key.split(len(members))
+            maxima = [self.sample_maxima(*each, history) for each in zip(members, keys, strict=True)]  # line 3
         with stage("search"):
-            centres = np.concatenate([incumbents(history), history.space.snap(maxima.unit_x)])
-            candidates = self.designs.around(history, centres, search_key)
-            context = jnp.asarray(maxima.value)
-            return search(self.gain, posterior, context, history, fidelities, candidates, self.designs.starts)  # line 4
+            tops = history.space.snap(np.concatenate([each.unit_x for each in maxima]))
+            candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), search_key)
+            known = [(member, jnp.asarray(each.value)) for member, each in zip(members, maxima, strict=True)]
+            starts, together = self.designs.starts, self.together
+            return search(self.gain, known, history, fidelities, candidates, starts, together=together)  # line 4
 
-    def sample_maxima(self, posterior: Posterior, history: History, key: Key) -> SampledMaxima:
+    def sample_maxima(self, posterior: Posterior, key: Key, history: History) -> SampledMaxima:
         """Samples of f* and where they are attained."""
         maxima = sample_target(posterior, history, self.draws, self.draw_starts, self.designs, key)
         best = best_target_value(posterior, history)

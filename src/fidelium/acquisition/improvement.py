@@ -101,7 +101,9 @@ class ImprovementSearch:
             worth, level = (target_optimism, 0.0) if best is None else (target_improvement, best)
             candidates = self.designs.around(history, incumbents(history), key)
             starts, highest = self.designs.starts, (max(fidelities),)
-            return search(worth, posterior, jnp.asarray(level), history, highest, candidates, starts, log_worth=True)
+            return search(
+                worth, [(posterior, jnp.asarray(level))], history, highest, candidates, starts, log_worth=True
+            )
 
 
 @dataclass(frozen=True)
@@ -119,4 +121,6 @@ class AugmentedImprovementSearch:
         with stage("search"):
             worth, best = augmented_improvement, jnp.asarray(effective_best(posterior, history))
             candidates = self.designs.around(history, incumbents(history), key)
-            return search(worth, posterior, best, history, fidelities, candidates, self.designs.starts, log_worth=True)
+            return search(
+                worth, [(posterior, best)], history, fidelities, candidates, self.designs.starts, log_worth=True
+            )

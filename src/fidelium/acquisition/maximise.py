@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
@@ -19,14 +19,16 @@ from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
-Worth = Callable[[Posterior, Any, Point, int], Scalar]
+Worth = Callable[[Posterior, Any, Point, Any], Scalar]
 """What a query (x, m) is worth before its cost is counted, from the posterior, a context (a pytree), x and m."""
+
+Version = tuple[Posterior, Any]
+"""A posterior and the context of its worth, such as draws of the target's maximum."""
 
 
 def search(
     worth: Worth,
-    posterior: Posterior,
-    context: Any,
+    versions: Sequence[Version],
     history: History,
     fidelities: Sequence[int],
     candidates: NDArray[np.float64],
@@ -34,6 +36,7 @@ def search(
     steps: int = 30,
     *,
     log_worth: bool = False,
+    together: bool = False,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
@@ -42,31 +45,54 @@ def search(
 
     Args:
         worth: what to climb.
-        posterior: what is known.
-        context: what else the worth depends on, such as draws of the target's maximum.
+        versions: what is known, and what else the worth depends on; of several, the worths are averaged.
         history: its space and ladder say what is valid and what it costs.
         fidelities: the fidelities to consider.
         candidates: valid designs to start from, `(n, d)`.
         starts: how many of them are climbed from, per fidelity.
         steps: evaluations at most, per fidelity.
         log_worth: whether the worth is a logarithm, or of either sign; it is then ranked by worth - log(cost).
+        together: whether the worth takes a traced fidelity, so that all of them are climbed by one compiled function.
     """
-    ranked: list[Candidate] = []
-    costs = history.ladder.costs
-    lowest = min(fidelities)  # and all above, allowed or not: else another function to compile as the budget runs out
+    # fidelities that share a compiled function do so allowed or not: else there would be another one to compile as the
+    # budget runs out
+    every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
     all_climb = len(candidates) == starts  # then nothing need be compiled to choose among them
-    screened = None if all_climb else np.asarray(_worths(worth, lowest, len(costs), posterior, context, candidates))
-    for m in fidelities:
-        climb = partial(_worth_and_gradient, worth, m, posterior, context)
-        before = np.asarray(climb(candidates)[0]) if screened is None else screened[:, m - lowest]
-        best = _best_distinct(candidates, _numbers(before, log_worth), starts)
-        found = maximise_rows(climb, candidates[best], 0.0, 1.0, steps=steps, tolerance=1e-6)
-        landed = history.space.snap(found.x)
-        points = np.concatenate([landed, candidates[best]])
-        values = _numbers(np.concatenate([np.asarray(climb(landed)[0]), before[best]]), log_worth)
-        per_cost = [v - math.log(costs[m]) if log_worth else v / costs[m] for v in values.tolist()]
-        ranked += [Candidate(x, m, v) for x, v in zip(points, per_cost, strict=True)]
-    return sorted(ranked, key=lambda candidate: -candidate.worth)
+    screened = None
+    if not all_climb:
+        screened = np.mean([_worths(worth, every, together, *version, candidates) for version in versions], axis=0)
+    ranked: list[Candidate] = []
+    for group in [every] if together else [(m,) for m in fidelities]:
+        which = np.repeat(group, starts)
+        climb = partial(_climbed, worth, None if together else group[0], which, versions)
+        if screened is None:
+            start = np.tile(candidates, (len(group), 1))
+            before = climb(start)[0]
+        else:
+            worths = {m: screened[:, every.index(m)] for m in group}
+            best = {m: _best_distinct(candidates, _numbers(worths[m], log_worth), starts) for m in group}
+            start = np.concatenate([candidates[best[m]] for m in group])
+            before = np.concatenate([worths[m][best[m]] for m in group])
+        landed = history.space.snap(maximise_rows(climb, start, 0.0, 1.0, steps=steps, tolerance=1e-6).x)
+        points = np.concatenate([landed, start])
+        values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
+        for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):
+            cost = history.ladder.costs[m]
+            ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
+    allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
+    return sorted(allowed, key=lambda candidate: -candidate.worth)
+
+
+def _climbed(
+    worth: Worth,
+    fidelity: int | None,
+    which: NDArray[np.int64],
+    versions: Sequence[Version],
+    x: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Worth and gradient of every row, on average over the versions."""
+    each = [_worth_and_gradient(worth, fidelity, which, *version, x) for version in versions]
+    return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
 
 
 def _numbers(worths: NDArray[np.float64], log_worth: bool) -> NDArray[np.float64]:
@@ -83,13 +109,28 @@ def _best_distinct(x: NDArray[np.float64], worths: NDArray[np.float64], count: i
 
 @partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=QUICK_TO_COMPILE)
 def _worths(
-    worth: Worth, lowest: int, count: int, posterior: Posterior, context: Any, x: Float[Array, "n d"]
+    worth: Worth, fidelities: Sequence[int], together: bool, posterior: Posterior, context: Any, x: Float[Array, "n d"]
 ) -> Float[Array, "n m"]:
-    return jax.vmap(lambda x: jnp.stack([worth(posterior, context, x, m) for m in range(lowest, count)]))(x)
+    def one(x: Point) -> Float[Array, " m"]:
+        if together:
+            return jax.vmap(lambda m: worth(posterior, context, x, m))(jnp.asarray(fidelities))
+        return jnp.stack([worth(posterior, context, x, m) for m in fidelities])
+
+    return jax.vmap(one)(x)
 
 
 @partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK_TO_COMPILE)
 def _worth_and_gradient(
-    worth: Worth, fidelity: int, posterior: Posterior, context: Any, x: Float[Array, "r d"]
+    worth: Worth,
+    fidelity: int | None,
+    fidelities: Int[np.ndarray | Array, " r"],
+    posterior: Posterior,
+    context: Any,
+    x: Float[Array, "r d"],
 ) -> tuple[Float[Array, " r"], Float[Array, "r d"]]:
-    return jax.vmap(jax.value_and_grad(lambda x: worth(posterior, context, x, fidelity)))(x)
+    """The worth of every row and its gradient, at one fidelity for all rows or, if that is None, at the row's own."""
+
+    def one(x: Point, m: Int[Array, ""]) -> Scalar:
+        return worth(posterior, context, x, m if fidelity is None else fidelity)
+
+    return jax.vmap(jax.value_and_grad(one))(x, fidelities)

@@ -264,7 +264,7 @@ class PredictiveEntropySearch:
         with stage("search"):
             centres = np.concatenate([incumbents(history), unit_x])
             candidates = self.designs.around(history, centres, search_key)
-            return search(predictive_gain, posterior, context, history, fidelities, candidates, self.designs.starts)
+            return search(predictive_gain, [(posterior, context)], history, fidelities, candidates, self.designs.starts)
 
 
 def _best(seen: Observations, most: int) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fidelium.acquisition.base import Designs
-from fidelium.acquisition.entropy import gaussian_gain, paper_gain
+from fidelium.acquisition.entropy import joint_gain, paper_gain
 from fidelium.acquisition.entropy_search import EntropySearch
 from fidelium.errors import UnknownNameError
 from fidelium.strategies.searched import SearchedStrategy
@@ -20,7 +20,11 @@ from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 
 def dnn_mfbo() -> SurrogateStrategy:
     """The default: closed-form last layers, random-feature networks, gain about the observation."""
-    return SurrogateStrategy(ClosedFormStack(), EntropySearch(gaussian_gain), reserve_last=True, members=4)
+    return SurrogateStrategy(
+        ClosedFormStack(),
+        EntropySearch(joint_gain, draws=5, designs=Designs(256, 64, 5), together=True),
+        reserve_last=True,
+    )
 
 
 def dnn_mfbo_paper(

@@ -30,7 +30,6 @@ class SurrogateStrategy:
         acquisition: what a query is worth.
         target_only: whether only the target is ever asked.
         reserve_last: whether the last affordable query at the target is kept for the most promising design.
-        members: posteriors in the mixture that predicts and recommends.
         steady: whether the random parts of the surrogate are the same in every step. With new ones each time, the
             surrogate changes its mind about details, and queries that should refine an optimum wander about it.
     """
@@ -39,7 +38,6 @@ class SurrogateStrategy:
     acquisition: Acquisition
     target_only: bool = False
     reserve_last: bool = False
-    members: int = 1
     steady: bool = True
 
     @one_blas_thread()
@@ -60,7 +58,7 @@ class SurrogateStrategy:
             ranked = [Candidate(x, target, 0.0) for x in designs]
             return replace(_first_new(ranked, history, pending, spare_key), worth=None)  # not asked for its gain
         with stage("fit"):
-            posterior = self._posterior(history, pending, self._fit_keys(fit_key)[0])  # line 1 / 6
+            posterior = self._posterior(history, pending, fit_key)  # line 1 / 6
         ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)  # lines 3 and 4
         return _first_new(ranked, history, pending, spare_key)
 
@@ -70,18 +68,13 @@ class SurrogateStrategy:
         if not _has_data(history):
             raise NoDataError("there is nothing to learn a model from yet: no trial is done")
         fit_key, search_key = key.split(2)
-        posteriors = [self._posterior(history, (), member_key) for member_key in self._fit_keys(fit_key)]
-        return PosteriorModel.of(posteriors, history, search_key)
+        return PosteriorModel(self._posterior(history, (), fit_key), history, search_key)
 
     def _posterior(self, history: History, pending: Sequence[Query], key: Key) -> Posterior:
-        posterior = self.surrogate.fit(history.observations, key)
+        posterior = self.surrogate.fit(history.observations, _STEADY if self.steady else key)
         # a query that is running, or failed, will not tell anything new: as if its expected value had been observed
         unseen = (*pending, *history.failed)
         return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
-
-    def _fit_keys(self, key: Key) -> tuple[Key, ...]:
-        """The key of every member's random parts; the first one is the surrogate that decides."""
-        return (_STEADY if self.steady else key).split(self.members)
 
     def _fidelities(self, history: History) -> Sequence[int]:
         """The fidelities to consider."""

@@ -81,6 +81,21 @@ class Posterior(Protocol):
         ...
 
 
+@runtime_checkable
+class JointlyGaussian(Posterior, Protocol):
+    """A posterior whose fidelities are jointly Gaussian at every point."""
+
+    @abstractmethod
+    def joint(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
+        """Mean and covariance of all f_m(x)."""
+        ...
+
+    @abstractmethod
+    def noise_vars(self, values: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Variance of an observation of every fidelity where f_m has its value."""
+        ...
+
+
 P_co = TypeVar("P_co", bound=Posterior, covariant=True)
 
 

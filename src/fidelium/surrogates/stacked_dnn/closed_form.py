@@ -15,9 +15,10 @@ believes until it is proved wrong, each time for the price of a target query.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import equinox as eqx
@@ -26,103 +27,144 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
+from fidelium.numerics.roots import Root, weight_posterior
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
-from fidelium.surrogates.learning import Prior, require_data, subset
+from fidelium.surrogates.ensemble import Ensemble
+from fidelium.surrogates.learning import Memory, Prior, milestone, require_data, subset
 from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
 from fidelium.surrogates.stacked_dnn.features import all_of
-from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior
+from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, linear_at
 from fidelium.surrogates.stacked_dnn.noise import Noise
 
 
 @dataclass(frozen=True)
 class ClosedFormStack:
-    """The stack of networks with one closed-form posterior over all last layers.
+    """The stack of networks with one closed-form posterior over all last layers, in a few versions.
 
     Args:
         family: the kind of network.
-        starts: starting points of the search for theta, per form; twice that in the lowest layer, which has one.
+        members: versions, each with its own random features, forms and theta.
         steps: evaluations of the evidence at most, per layer.
         most_points: theta is learned from this many observations per fidelity at most; the weights see all of them.
     """
 
     family: Family = field(default_factory=CosineFamily)
-    starts: int = 2
+    members: int = 4
     steps: int = 60
     most_points: int = 256
 
-    def fit(self, observations: Sequence[Observations], key: Key) -> LinearisedPosterior:
+    def fit(self, observations: Sequence[Observations], key: Key) -> Ensemble:
         """The posterior given the observations of each fidelity.
+
+        Theta and the forms of every layer are learned from the first observations, up to the last milestone, so that
+        they change seldom; the weights are those of all observations.
 
         Raises:
             NoDataError: if there is no observation at any fidelity.
         """
         require_data(observations)
-        units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
-        layers: list[LinearisedLayer] = []
-        theta, centre = None, _best_design(observations)
-        for m, seen in enumerate(observations):
-            layer, unit, theta = self._fit_layer(tuple(layers), units[-1], theta, seen, centre, key.fold(m))
-            layers.append(layer)
-            units.append(unit)
-        return LinearisedPosterior.of(layers, units[1:])
+        centre = _best_design(observations)
+        early = [seen.first(milestone(len(seen))) for seen in observations]
+        everything = standardising(np.concatenate([seen.y for seen in early]))  # the units of an empty lowest fidelity
+        question = hashlib.sha256(repr((self, key, centre.tolist())).encode())
+        learned: list[Learned] = []
+        chain = Chain((), ((everything,) * self.members,))
+        for m, (seen, first) in enumerate(zip(observations, early, strict=True)):
+            question.update(repr(len(first)).encode() + first.unit_x.tobytes() + first.y.tobytes())
+            below = learned[-1] if learned else None
+            learn = partial(self._learn_layer, below, everything, first, centre, key.fold(m))
+            learned.append(_memory.get(question.hexdigest(), learn))
+            now = learned[-1]
+            chain = self._extended(chain, now.drawn, now.kinds, now.thetas, seen, len(first))
+        common = [standardising(seen.y) if len(seen) else chain.units[m + 1][0] for m, seen in enumerate(early)]
+        scales = list(zip(*chain.units[1:], strict=True))
+        return Ensemble.of(LinearisedPosterior.of(chain.layers, scales), scales, common)
 
-    def _fit_layer(
+    def _learn_layer(
+        self, below: Learned | None, everything: Scale, seen: Observations, centre: NDArray[np.float64], key: Key
+    ) -> Learned:
+        """Theta and the form of one layer, for every member."""
+        draw_key, start_key, subset_key, form_key, doubt_key = key.split(5)
+        drawn = [self.family.draw(centre, below is not None, each) for each in draw_key.split(self.members)]
+        chain = below.likeliest if below is not None else Chain((), ((everything,) * self.members,))
+        inputs = _inputs_at(chain.layers, seen)
+        first = None if inputs is None else jax.tree.map(lambda part: part[0], inputs)  # theta is learned on one member
+        believed = partial(self.family.prior, len(centre), drawn=drawn[0], below=below.theta if below else None)
+        forms = _forms(self.family.kinds, seen.y, first, chain.units[-1][0], believed)
+        search = partial(self._search_theta, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
+        likeliest = self._likeliest(search, forms, start_key)
+        # each member gets a form with the probability that the evidence gives it (others with every milestone), and the
+        # theta that is likeliest for somebody whose beliefs are off by as much as they may be
+        share = softmax([each.score for each in likeliest])
+        picked = [likeliest[i] for i in _spread_over(share, self.members, form_key.fold(len(seen)))]
+        doubts = doubt_key.generator().normal(size=(self.members, len(picked[0].theta)))
+        moved = [replace(each.form, prior=each.form.prior.moved(by)) for each, by in zip(picked, doubts, strict=True)]
+        thetas, _ = search(moved, np.stack([each.theta for each in picked]))
+        best = likeliest[int(np.argmax(share))]
+        parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
+        same = np.tile(best.theta, (self.members, 1))
+        extended = self._extended(chain, parts, [best.form.kind] * self.members, same, seen, len(seen))
+        return Learned(parts, tuple(each.form.kind for each in picked), thetas, best.theta, extended)
+
+    def _likeliest(self, search: ThetaSearch, forms: Sequence[Form], key: Key) -> list[Likeliest]:
+        """The likeliest theta of every form, from its prior's mean and, where rows are left, from random starts."""
+        count = -(-self.members // len(forms))
+        rows = max(self.members, len(forms))
+        starts = [form.prior.starts(count, key) for form in forms]
+        each = [(i % len(forms), i // len(forms)) for i in range(rows)]  # the forms in turn
+        thetas, scores = search([forms[form] for form, _ in each], np.stack([starts[form][k] for form, k in each]))
+        best = [max(range(i, rows, len(forms)), key=lambda row: scores[row]) for i in range(len(forms))]
+        return [Likeliest(form, thetas[row], float(scores[row])) for form, row in zip(forms, best, strict=True)]
+
+    def _extended(
         self,
-        below: tuple[LinearisedLayer, ...],
-        below_unit: Scale,
-        below_theta: NDArray[np.float64] | None,
+        chain: Chain,
+        drawn: eqx.Module,
+        kinds: Sequence[Kind],
+        thetas: NDArray[np.float64],
         seen: Observations,
-        centre: NDArray[np.float64],
-        key: Key,
-    ) -> tuple[LinearisedLayer, Scale, NDArray[np.float64]]:
-        draw_key, start_key, subset_key, form_key = key.split(4)
-        drawn = self.family.draw(centre, bool(below), draw_key)
-        inputs = None
-        if below:
-            posterior = LinearisedPosterior.of(below, [Scale()] * len(below))
-            inputs = _inputs(posterior, pad_rows(seen.unit_x, bucket(len(seen))))
-        forms = _forms(self.family.kinds, seen.y, inputs, below_unit)
-        priors = [self.family.prior(len(centre), form.kind, drawn, below_theta) for form in forms]
-        chosen = subset(len(seen), self.most_points, subset_key)
-        count = self.starts if below else 2 * self.starts
-        rows = [
-            (form, prior, start)
-            for form, prior in zip(forms, priors, strict=True)
-            for start in prior.starts(count, start_key)
-        ]
-        theta, scores = self._learn(drawn, rows, seen, inputs, chosen)
-        # evidence in the user's units: the density of y is that of z over the scale, for every observation
-        odds = [form.kind.log_odds - len(chosen) * math.log(form.unit.scale) for form, _, _ in rows]
-        # the largest of log p + Gumbel noise is a draw with probabilities p; another one with every observation
-        luck = np.repeat(form_key.fold(len(seen)).generator().gumbel(size=len(forms)), count)
-        best = int(np.argmax(scores + np.array(odds) + luck))
-        form = rows[best][0]
-        data = pad(seen.unit_x, form.unit.inward(seen.y))
-        slopes = jnp.asarray([form.kind.slope, form.kind.first_slope])
-        layer = _learned(self.family, drawn, theta[best], slopes, data, inputs)
-        return layer, form.unit, theta[best]
+        early: int,
+    ) -> Chain:
+        """The chain with one more layer of these kinds, whose weights are those that the observations give.
 
-    def _learn(
+        Its units are those of the first `early` observations.
+        """
+        inputs = _inputs_at(chain.layers, seen)
+        below = [None if inputs is None else np.asarray(inputs.mean)[i, :early] for i in range(self.members)]
+        parts = zip(kinds, below, chain.units[-1], strict=True)
+        units = tuple(_unit(kind, seen.y[:early], means, unit) for kind, means, unit in parts)
+        slopes = jnp.asarray([[kind.slope, kind.first_slope] for kind in kinds])
+        data = [pad(seen.unit_x, unit.inward(seen.y)) for unit in units]
+        y = jnp.stack([each.y for each in data])
+        layer = _weighted(self.family, drawn, jnp.asarray(thetas), slopes, data[0], y, inputs)
+        return Chain((*chain.layers, layer), (*chain.units, units))
+
+    def _search_theta(
         self,
         drawn: eqx.Module,
-        rows: Sequence[tuple[Form, Prior, NDArray[np.float64]]],
         seen: Observations,
         inputs: Inputs | None,
         chosen: NDArray[np.int64],
+        forms: Sequence[Form],
+        starts: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Theta of highest posterior density for every row (form and start), and its log density."""
+        """Theta of highest posterior density for every form, from its start, and the logarithm of p(y, theta, form).
+
+        The density of y is in the user's units, and so comparable between forms.
+        """
         size = bucket(len(chosen))
-        data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form, _, _ in rows]
-        y = jnp.stack([d.y for d in data])
-        slopes = jnp.asarray([[form.kind.slope, form.kind.first_slope] for form, _, _ in rows])
-        mean, std = (jnp.stack([getattr(prior, part) for _, prior, _ in rows]) for part in ("mean", "std"))
+        data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
+        y = jnp.stack([each.y for each in data])
+        slopes = jnp.asarray([[form.kind.slope, form.kind.first_slope] for form in forms])
+        mean, std = (jnp.stack([getattr(form.prior, part) for form in forms]) for part in ("mean", "std"))
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
         alpha = None if picked is None else picked.mean
@@ -131,25 +173,75 @@ class ClosedFormStack:
             shared = (data[0].x, y, data[0].mask, alpha, spread)
             return _log_density_rows(self.family, drawn, theta, slopes, mean, std, *shared)
 
-        lower, upper = rows[0][1].lower, rows[0][1].upper
-        starts = np.stack([start for _, _, start in rows])
+        lower, upper = forms[0].prior.lower, forms[0].prior.upper
         found = maximise_rows(objective, starts, lower, upper, steps=self.steps, tolerance=1e-3)
-        return found.x, found.value
+        # the density of y is that of z over the scale, for every observation
+        scales = np.array([form.unit.scale for form in forms])
+        return found.x, found.value - len(chosen) * np.log(scales)
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a layer relates to the one below, and the units of its values."""
+    """How a layer may relate to the one below, the units of its values, and what is believed of its theta."""
 
     kind: Kind
     unit: Scale
+    prior: Prior
+
+
+ThetaSearch = Callable[[Sequence[Form], NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Theta of highest density for every form, from a start each, and the logarithm of its density."""
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    """A form with the theta that explains the observations best, and the logarithm of its density."""
+
+    form: Form
+    theta: NDArray[np.float64]
+    score: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Layers from the lowest up, of all members side by side.
+
+    Args:
+        layers: every array with a leading axis of members.
+        units: the units of every member's values, below the lowest layer first, then layer by layer.
+    """
+
+    layers: tuple[LinearisedLayer, ...]
+    units: tuple[tuple[Scale, ...], ...]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What is learned of a layer at a milestone.
+
+    Args:
+        drawn: its random parts, with a leading axis of members.
+        kinds: of each member.
+        thetas: of each member.
+        theta: the likeliest.
+        likeliest: the chain up to this layer in its likeliest form, for the layer above to be learned on.
+    """
+
+    drawn: eqx.Module
+    kinds: tuple[Kind, ...]
+    thetas: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    likeliest: Chain
+
+
+_memory = Memory[Learned](64)
 
 
 class Inputs(eqx.Module):
     """The layer below at the training inputs: its mean, and how it depends on the weights."""
 
-    mean: Float[Array, " n"]
-    rows: Float[Array, "n f"]
+    mean: Float[Array, "*e n"]
+    rows: Float[Array, "*e n f"]
 
 
 def _best_design(observations: Sequence[Observations]) -> NDArray[np.float64]:
@@ -158,58 +250,87 @@ def _best_design(observations: Sequence[Observations]) -> NDArray[np.float64]:
     return highest.unit_x[np.argmax(highest.y)]
 
 
-def _forms(kinds: Sequence[Kind], y: NDArray[np.float64], inputs: Inputs | None, below_unit: Scale) -> tuple[Form, ...]:
-    """The forms a layer may take, with the units each would use."""
+def _forms(
+    kinds: Sequence[Kind],
+    y: NDArray[np.float64],
+    inputs: Inputs | None,
+    below_unit: Scale,
+    believed: Callable[[Kind], Prior],
+) -> list[Form]:
+    """The forms that a layer may take: the lowest stands alone, one without observations is like the layer below."""
+    possible = (Kind.ALONE,) if inputs is None else kinds if len(y) else (Kind.RESIDUAL,)
+    below = None if inputs is None else np.asarray(inputs.mean)[: len(y)]
+    return [Form(kind, _unit(kind, y, below, below_unit), believed(kind)) for kind in possible]
+
+
+def _spread_over(share: NDArray[np.float64], count: int, key: Key) -> list[int]:
+    """`count` positions, each with its probability, as evenly as they can be drawn, in random order."""
+    generator = key.generator()
+    quantiles = (generator.permutation(count) + generator.random()) / count
+    return np.minimum(np.searchsorted(np.cumsum(share), quantiles), len(share) - 1).tolist()
+
+
+def _unit(kind: Kind, y: NDArray[np.float64], below: NDArray[np.float64] | None, below_unit: Scale) -> Scale:
+    """The units of a layer's values: its own, or, if it is residual, those in which it is most like the layer below."""
     if not len(y):
-        return (Form(Kind.ALONE if inputs is None else Kind.RESIDUAL, below_unit),)
+        return below_unit
     own = standardising(y)
-    if inputs is None:
-        return (Form(Kind.ALONE, own),)
+    if below is None or kind is not Kind.RESIDUAL:
+        return own
     # units in which y has the mean and spread of the layer below at the same inputs, held to the layer's own spread (1)
     # by one pseudo-observation
-    z, b = own.inward(y), np.asarray(inputs.mean)[: len(y)]
-    ratio = math.sqrt((len(y) + 1) * max(float(np.var(z)), 1e-4) / (len(y) * float(np.var(b)) + 1.0))
-    aligned = own.aligned(
-        own.shift + own.scale * float(np.mean(z) - ratio * np.mean(b)),
-        own.scale * ratio,
-    )
-    return tuple(Form(kind, aligned if kind is Kind.RESIDUAL else own) for kind in kinds)
+    z = own.inward(y)
+    ratio = math.sqrt((len(y) + 1) * max(float(np.var(z)), 1e-4) / (len(y) * float(np.var(below)) + 1.0))
+    return own.aligned(own.shift + own.scale * float(np.mean(z) - ratio * np.mean(below)), own.scale * ratio)
+
+
+def _inputs_at(below: tuple[LinearisedLayer, ...], seen: Observations) -> Inputs | None:
+    """The layer below at the observations' designs, padded; None below the lowest."""
+    return _inputs(below, pad_rows(seen.unit_x, bucket(len(seen)))) if below else None
 
 
 @partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
-def _inputs(posterior: LinearisedPosterior, x: Float[Array, "n d"]) -> Inputs:
-    linear = jax.vmap(posterior.linear)(x)
-    return Inputs(linear.means[:, -1], linear.rows[:, -1])
+def _inputs(layers: tuple[LinearisedLayer, ...], x: Float[Array, "n d"]) -> Inputs:
+    def one(layers: tuple[LinearisedLayer, ...]) -> Inputs:
+        linear = jax.vmap(lambda x: linear_at(layers, x))(x)
+        return Inputs(linear.means[:, -1], linear.rows[:, -1])
+
+    return jax.vmap(one)(layers)
 
 
 @partial(jax.jit, static_argnums=0, compiler_options=QUICK_TO_COMPILE)
-def _learned(
+def _weighted(
     family: Family,
     drawn: eqx.Module,
-    theta: Float[Array, " p"],
-    slopes: Float[Array, "2"],
+    theta: Float[Array, "e p"],
+    slopes: Float[Array, "e 2"],
     data: PaddedData,
+    y: Float[Array, "e n"],
     inputs: Inputs | None,
 ) -> LinearisedLayer:
-    """The layer with its weights, and what its data say about those below, in closed form."""
-    features, (slope, first_slope) = family.features(drawn, theta), slopes
-    noise = Noise.of(theta, data.y, data.mask)
-    noise_var = noise.var(data.y)
-    if inputs is None:
-        phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
-        mean, root = linalg.weight_posterior(phi, data.y, noise_var, data.mask)
-        return LinearisedLayer(features, slope, jnp.zeros_like(mean), mean, root, noise)
-    phi = jax.vmap(partial(all_of, features))(data.x, inputs.mean)
+    """The layer of every member with its weights, and what its data say about those below, in closed form."""
 
-    def weights(rho: Float[Array, " n"]) -> tuple[Array, Array]:
-        full = jnp.concatenate([rho[:, None] * inputs.rows, phi], axis=1)
-        return linalg.weight_posterior(full, data.y - slope * inputs.mean, noise_var, data.mask)
+    def one(drawn: eqx.Module, theta: Array, slopes: Array, y: Array, inputs: Inputs | None) -> LinearisedLayer:
+        features, (slope, first_slope) = family.features(drawn, theta), slopes
+        noise = Noise.of(theta, y, data.mask)
+        noise_var = noise.var(y)
+        if inputs is None:
+            phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
+            mean, root = weight_posterior(phi, y, noise_var, data.mask)
+            return LinearisedLayer(features, slope, jnp.zeros_like(mean), mean, root, noise)
+        phi = jax.vmap(partial(all_of, features))(data.x, inputs.mean)
 
-    # once with a guess of rho, for the slope of the link, and again with the slope that was found
-    guess, root = weights(jnp.full(len(data.y), first_slope))
-    layer = LinearisedLayer(features, slope, guess[inputs.rows.shape[1] :], guess, root, noise)
-    mean, root = weights(jax.vmap(layer.rho)(data.x, inputs.mean))
-    return LinearisedLayer(features, slope, layer.link, mean, root, noise)
+        def weights(rho: Float[Array, " n"]) -> tuple[Array, Root]:
+            full = jnp.concatenate([rho[:, None] * inputs.rows, phi], axis=1)
+            return weight_posterior(full, y - slope * inputs.mean, noise_var, data.mask)
+
+        # once with a guess of rho, for the slope of the link, and again with the slope that was found
+        guess, root = weights(jnp.full(len(y), first_slope))
+        layer = LinearisedLayer(features, slope, guess[inputs.rows.shape[1] :], guess, root, noise)
+        mean, root = weights(jax.vmap(layer.rho)(data.x, inputs.mean))
+        return LinearisedLayer(features, slope, layer.link, mean, root, noise)
+
+    return jax.vmap(one)(drawn, theta, slopes, y, inputs)
 
 
 @partial(jax.jit, static_argnums=0)

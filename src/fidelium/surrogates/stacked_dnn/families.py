@@ -61,11 +61,6 @@ class Kind(StrEnum):
         return 1.0 if self is Kind.RESIDUAL else 0.0
 
     @property
-    def log_odds(self) -> float:
-        """What is believed before the data: nobody brings a cheap fidelity that has nothing to do with the next."""
-        return -2.0 if self is Kind.ALONE else 0.0
-
-    @property
     def first_slope(self) -> float:
         """What stands for rho while the features are learned."""
         return {Kind.ALONE: 0.0, Kind.FREE: 0.5, Kind.RESIDUAL: 1.0}[self]
@@ -137,8 +132,8 @@ class CosineFamily:
         SettingError: if there are no features or the kernel is unknown.
     """
 
-    pairs: int = 72
-    relation_pairs: int = 40
+    pairs: int = 100
+    relation_pairs: int = 64
     detail_pairs: int = 60
     detail_pairs_above: int = 16
     kernel: str = "rbf"
@@ -186,7 +181,10 @@ class CosineFamily:
             std += [0.1] * (3 + dimension) if kind is Kind.ALONE else [1.0, 1.0, 0.7, *[1.0] * dimension]
         upper = np.full(len(mean), HIGHEST)
         upper[1] = math.log(LARGEST_RIPPLE)
-        return Prior(np.array(mean), np.array(std), np.full(len(mean), LOWEST), upper)
+        fine = slice(1 + PARTS + dimension, 3 + PARTS + 2 * dimension)
+        doubt = np.array(std)
+        doubt[:PARTS] = doubt[fine] = 0.0  # noise and detail are the same for all
+        return Prior(np.array(mean), np.array(std), np.full(len(mean), LOWEST), upper, doubt)
 
     def features(self, drawn: eqx.Module, theta: Theta) -> CosineFeatures:
         assert isinstance(drawn, CosineDraws)

@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.numerics import linalg
 from fidelium.numerics.padding import bucket, pad_rows
+from fidelium.numerics.roots import Root
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
@@ -49,7 +49,7 @@ class LinearisedLayer(eqx.Module):
     slope: Scalar
     link: Float[Array, " own"]
     weight_mean: Float[Array, " f"]
-    weight_root: Float[Array, "f f"]
+    weight_root: Root
     noise: Noise
 
     def rho(self, x: Point, below: Scalar) -> Scalar:
@@ -73,12 +73,12 @@ class LinearisedPosterior(eqx.Module):
     """
 
     layers: tuple[LinearisedLayer, ...]
-    units: Float[Array, "m 5"]
+    units: Float[Array, "*e m 5"]
 
     @staticmethod
-    def of(layers: Sequence[LinearisedLayer], scales: Sequence[Scale]) -> LinearisedPosterior:
-        """The posterior of these layers, whose values are in these units."""
-        return LinearisedPosterior(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]))
+    def of(layers: Sequence[LinearisedLayer], scales: Sequence[Sequence[Scale]]) -> LinearisedPosterior:
+        """Posteriors side by side: layers whose arrays have a leading axis, and of each the units of its fidelities."""
+        return LinearisedPosterior(tuple(layers), jnp.asarray([[astuple(scale) for scale in row] for row in scales]))
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
@@ -86,22 +86,28 @@ class LinearisedPosterior(eqx.Module):
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Mean and variance of f_m(x) for every fidelity."""
-        linear = self.linear(x)
+        linear = linear_at(self.layers, x)
         return linear.means, jnp.sum(linear.rows**2, axis=1) + VARIANCE_FLOOR
 
     def target_given(self, x: Point, fidelity: int, value: Scalar) -> tuple[Scalar, Scalar]:
         """Mean and variance of f_M(x) given f_m(x) = value, by conditioning the Gaussian of the two."""
-        linear = self.linear(x)
+        linear = linear_at(self.layers, x)
         own, target = linear.rows[fidelity], linear.rows[-1]
         slope = (own @ target) / (own @ own + VARIANCE_FLOOR)
         left = target - slope * own
         return linear.means[-1] + slope * (value - linear.means[fidelity]), left @ left + VARIANCE_FLOOR
 
+    def joint(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
+        """Mean and covariance of all f_m(x)."""
+        linear = linear_at(self.layers, x)
+        return linear.means, linear.rows @ linear.rows.T + VARIANCE_FLOOR * jnp.eye(len(self.layers))
+
     def draw_paths(self, key: jax.Array, count: int) -> LinearisedPaths:
         """`count` draws of f_M as functions: one draw of all weights each."""
         last = self.layers[-1]
         noise = jr.normal(key, (count, last.weight_mean.shape[0]))
-        drawn = jax.vmap(lambda weights: _unfolded(self.layers, weights))(last.weight_mean + noise @ last.weight_root.T)
+        weights = last.weight_mean + jax.vmap(last.weight_root.times)(noise)
+        drawn = jax.vmap(lambda each: _unfolded(self.layers, each))(weights)
         means = tuple(_unfolded(self.layers[: m + 1], layer.weight_mean) for m, layer in enumerate(self.layers[:-1]))
         return LinearisedPaths(self.layers, means, drawn)
 
@@ -109,20 +115,16 @@ class LinearisedPosterior(eqx.Module):
         """sigma_m^2 where f_m has this value."""
         return self.layers[fidelity].noise.var(value)
 
+    def noise_vars(self, values: Float[Array, " m"]) -> Float[Array, " m"]:
+        """sigma_m^2 of every fidelity where f_m has its value."""
+        return jnp.stack([layer.noise.var(value) for layer, value in zip(self.layers, values, strict=True)])
+
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinearisedPosterior:
         """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""
         size, which = bucket(len(x)), np.asarray(fidelities, dtype=int)
         rows, weight = pad_rows(x, size), pad_rows(np.ones(len(x)), size)
-        return _given(self, rows, np.pad(which, (0, size - len(which))), weight)
-
-    def linear(self, x: Point) -> Linear:
-        """All fidelities at x."""
-        first = self.layers[0]
-        phi = all_of(first.features, x, None)
-        linear = Linear((first.weight_mean @ phi)[None], (first.weight_root.T @ phi)[None])
-        for layer in self.layers[1:]:
-            linear = _above(layer, x, linear)
-        return linear
+        root = _given(self, rows, np.pad(which, (0, size - len(which))), weight).compact()
+        return eqx.tree_at(lambda p: p.layers[-1].weight_root, self, root, is_leaf=lambda part: isinstance(part, Root))
 
 
 class LinearisedPaths(eqx.Module):
@@ -161,13 +163,23 @@ class LinearisedPaths(eqx.Module):
         return value
 
 
+def linear_at(layers: Sequence[LinearisedLayer], x: Point) -> Linear:
+    """All fidelities at x."""
+    first = layers[0]
+    phi = all_of(first.features, x, None)
+    linear = Linear((first.weight_mean @ phi)[None], first.weight_root.after(phi[None]))
+    for layer in layers[1:]:
+        linear = _above(layer, x, linear)
+    return linear
+
+
 def _unfolded(layers: Sequence[LinearisedLayer], weights: Float[Array, " f"]) -> Weights:
     """A value of [v, w_m] as the weights of each layer, in which f_m is w_1 . phi_1 times all slopes and so on."""
     own: list[Array] = []
     for below in reversed(layers[:-1]):
         count = below.weight_mean.shape[0]
         own.append(weights[count:])
-        weights = below.weight_root @ weights[:count]
+        weights = below.weight_root.times(weights[:count])
     return (weights, *reversed(own))
 
 
@@ -177,16 +189,18 @@ def _above(layer: LinearisedLayer, x: Point, linear: Linear) -> Linear:
     full = jnp.concatenate([layer.rho(x, alpha) * linear.rows[-1], all_of(layer.features, x, alpha)])
     mean = layer.slope * alpha + layer.weight_mean @ full
     means = linear.means + linear.rows @ layer.weight_mean[:below]
-    rows = jnp.concatenate([linear.rows @ layer.weight_root[:below], (full @ layer.weight_root)[None]])
+    rows = layer.weight_root.after(
+        jnp.concatenate([jnp.pad(linear.rows, ((0, 0), (0, len(full) - below))), full[None]])
+    )
     return Linear(jnp.concatenate([means, mean[None]]), rows)
 
 
 @jax.jit
 def _given(
     posterior: LinearisedPosterior, x: Float[Array, "n d"], fidelity: Int[Array, " n"], weight: Float[Array, " n"]
-) -> LinearisedPosterior:
-    linear, each = jax.vmap(posterior.linear)(x), jnp.arange(len(x))
+) -> Root:
+    """The root of the weights' covariance once y_m was observed at the rows of x."""
+    linear, each = jax.vmap(lambda x: linear_at(posterior.layers, x))(x), jnp.arange(len(x))
     noise_vars = jnp.stack([posterior.noise_var(m, linear.means[:, m]) for m in range(len(posterior.layers))])
-    rows = linear.rows[each, fidelity]
-    root = linalg.condition_root_rows(jnp.eye(rows.shape[1]), rows, noise_vars[fidelity, each], weight)
-    return eqx.tree_at(lambda p: p.layers[-1].weight_root, posterior, replace_fn=lambda last: last @ root)
+    root_precision = weight / jnp.sqrt(noise_vars[fidelity, each])
+    return posterior.layers[-1].weight_root.conditioned(linear.rows[each, fidelity] * root_precision[:, None])
