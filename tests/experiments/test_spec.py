@@ -65,7 +65,7 @@ def test_a_strategy_may_be_given_so_much_time_and_quickly_a_third_of_it():
     }
     spec = make_spec(content, "x")
     assert [cell.longest for cell in spec.cells()] == [None, 9]
-    assert [cell.longest for cell in spec.quick().cells()] == [None, 3]
+    assert [cell.longest for cell in spec.quick().cells()] == [None, 1.5]
     with pytest.raises(SettingError, match=r"longest.sf-ei: .*greater than 0, got 0"):
         make_spec({**content, "longest": {"sf-ei": 0}}, "x")
 

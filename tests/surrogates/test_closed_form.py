@@ -194,7 +194,7 @@ def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(kind):
         found = closed_form._log_density_rows(family, drawn, theta[None], slopes, mean, std, *shared)
         return np.asarray(found[0])[0], np.asarray(found[1])[0]
 
-    slopes = jnp.array([[kind.slope, kind.first_slope] if kind else [0.0, 0.0]])
+    slopes = jnp.array([kind.slope if kind else 0.0])
     direction = generator.normal(size=len(prior.mean))
     theta = prior.mean + np.where(np.arange(len(prior.mean)) == 0, 4.0, 0.1)  # with noise enough to be well conditioned
     difference = (
@@ -263,6 +263,26 @@ def test_the_joint_gain_is_the_gaussian_one(three_fidelities, fidelity):
         x = jnp.array([place])
         ours = jax.jit(joint_gain)(three_fidelities, f_star, x, jnp.asarray(fidelity))
         assert float(ours) == pytest.approx(float(gaussian_gain(three_fidelities, f_star, x, fidelity)), rel=1e-5)
+
+
+def test_the_slope_varies_as_the_features_say():
+    # Var[w . dphi/df] = |dphi/df|^2, on average over the random directions
+    family = CosineFamily(4, 4000, 4, 4)
+    drawn = family.draw(np.array([0.4, 0.2]), True, Key((0,)))
+    theta = jnp.asarray(family.prior(2, Kind.FREE, drawn, np.zeros(9)).mean) + 0.3
+    features = family.features(drawn, theta)
+    slopes = jax.jacfwd(lambda f: features.of_both(jnp.array([0.3, 0.9]), f))(jnp.asarray(0.7))
+    assert float(slopes @ slopes) == pytest.approx(float(family.slope_var(theta)), rel=0.05)
+
+
+def test_an_opposed_fidelity_teaches_as_well_as_a_like_one():
+    # the sign of the relation is nothing to a free layer: the same evidence for both
+    few = MANY[::3]
+    like, opposed = (
+        SMALL.fit([seen(lambda x, sign=sign: sign * wave(x), MANY), seen(wave, few)], Key((14,)))
+        for sign in (1.0, -1.0)
+    )
+    assert error(opposed) < 2 * error(like) + 0.02 * SPREAD
 
 
 def test_members_believe_different_things_where_the_data_leave_room():

@@ -43,7 +43,7 @@ _PAPER = {  # budgets and checkpoints, about what the paper's figures show
     "conductor": (200.0, (30.0, 60.0, 100.0)),
     "sandwich": (200.0, (30.0, 60.0, 100.0)),
 }
-_QUICK_SEEDS, _QUICK_SHARE, _QUICK_RECOMMENDATIONS = 2, 1 / 3, 4
+_QUICK_SEEDS, _QUICK_SHARE, _QUICK_TIME, _QUICK_RECOMMENDATIONS = 2, 1 / 3, 1 / 6, 4
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -145,12 +145,12 @@ class Spec(BaseModel):
         ]
 
     def quick(self) -> Spec:
-        """The same with two seeds, a third of each budget and of the time, and fewer recommendations."""
+        """The same with two seeds, a third of each budget, a sixth of the longest times, and fewer recommendations."""
         plans = {
             name: plan.model_copy(update={"budget": _QUICK_SHARE * _budget(name, plan)})
             for name, plan in self.problems.items()
         }
-        longest = {name: _QUICK_SHARE * limit for name, limit in self.longest.items()}
+        longest = {name: _QUICK_TIME * limit for name, limit in self.longest.items()}
         return self.model_copy(
             update={
                 "seeds": self.seeds[:_QUICK_SEEDS],

@@ -2,15 +2,16 @@
 
 Layer m is trained at the posterior mean of the layer below. What the data leave open about f_{m-1} enters as a function
 with its own covariance (`linearised.py`). The paper's bound charges for the spread of f_{m-1} as if it were noise of
-the objective, and then prefers a layer that ignores f_{m-1}. Each layer comes in three forms, and one of them is drawn
-with the probability that the evidence, in the user's units, gives it:
+the objective, and then prefers a layer that ignores f_{m-1}. Each layer may take three forms:
 
     alone      own scale, no relation to the layer below
     free       own scale, any relation
     residual   f_m = f_{m-1} + a little, in units aligned with those of the layer below
 
-A few observations often leave two forms open. Taking always the likeliest, a strategy would ask for what that one
-believes until it is proved wrong, each time for the price of a target query.
+A few observations often leave open which, and how far f_m varies over what lengths. Taking always the likeliest, a
+strategy would ask for what that one believes until it is proved wrong, each time for the price of a target query. So
+there are a few versions of the stack, whose forms are drawn with the probabilities that the evidence gives them, in the
+user's units, and whose theta is the likeliest under beliefs that are off by as much as they may be.
 """
 
 from __future__ import annotations
@@ -41,8 +42,15 @@ from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.learning import Memory, Prior, milestone, require_data, subset
 from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
 from fidelium.surrogates.stacked_dnn.features import all_of
-from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, linear_at
+from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, linear_at, slope_of
 from fidelium.surrogates.stacked_dnn.noise import Noise
+
+_REFINEMENTS = 2
+"""How often the slope of a layer's relation to the one below is found again from the weights that it gave."""
+
+
+_LEAST_SCORE = -1e300
+"""Of a form that explains nothing, for shares of scores to be numbers."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,7 @@ class ClosedFormStack:
         size = bucket(len(chosen))
         data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
         y = jnp.stack([each.y for each in data])
-        slopes = jnp.asarray([[form.kind.slope, form.kind.first_slope] for form in forms])
+        slopes = jnp.asarray([form.kind.slope for form in forms])
         mean, std = (jnp.stack([getattr(form.prior, part) for form in forms]) for part in ("mean", "std"))
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
@@ -177,7 +185,7 @@ class ClosedFormStack:
         found = maximise_rows(objective, starts, lower, upper, steps=self.steps, tolerance=1e-3)
         # the density of y is that of z over the scale, for every observation
         scales = np.array([form.unit.scale for form in forms])
-        return found.x, found.value - len(chosen) * np.log(scales)
+        return found.x, np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
 
 
 @dataclass(frozen=True)
@@ -234,7 +242,7 @@ class Learned:
     likeliest: Chain
 
 
-_memory = Memory[Learned](64)
+_memory = Memory[Learned](16)
 
 
 class Inputs(eqx.Module):
@@ -324,11 +332,14 @@ def _weighted(
             full = jnp.concatenate([rho[:, None] * inputs.rows, phi], axis=1)
             return weight_posterior(full, y - slope * inputs.mean, noise_var, data.mask)
 
-        # once with a guess of rho, for the slope of the link, and again with the slope that was found
-        guess, root = weights(jnp.full(len(y), first_slope))
-        layer = LinearisedLayer(features, slope, guess[inputs.rows.shape[1] :], guess, root, noise)
-        mean, root = weights(jax.vmap(layer.rho)(data.x, inputs.mean))
-        return LinearisedLayer(features, slope, layer.link, mean, root, noise)
+        # with a guess of rho first, for the slope of the link, and again with the slope that was found
+        rho = jnp.full(len(y), first_slope)
+        link = jnp.zeros(phi.shape[1])
+        for _ in range(_REFINEMENTS):
+            link = weights(rho)[0][inputs.rows.shape[1] :]
+            rho = jax.vmap(partial(slope_of, features, slope, link))(data.x, inputs.mean)
+        mean, root = weights(rho)
+        return LinearisedLayer(features, slope, link, mean, root, noise)
 
     return jax.vmap(one)(drawn, theta, slopes, y, inputs)
 
@@ -338,7 +349,7 @@ def _log_density_rows(
     family: Family,
     drawn: eqx.Module,
     theta: Float[Array, "r p"],
-    slopes: Float[Array, "r 2"],
+    slopes: Float[Array, " r"],
     prior_mean: Float[Array, "r p"],
     prior_std: Float[Array, "r p"],
     x: Float[Array, "n d"],
@@ -349,15 +360,15 @@ def _log_density_rows(
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
     """log p(y, theta) of every row, and its gradient."""
 
-    def one(theta: Array, slopes: Array, mean: Array, std: Array, y: Array) -> Array:
-        features, (slope, first_slope) = family.features(drawn, theta), slopes
+    def one(theta: Array, slope: Array, mean: Array, std: Array, y: Array) -> Array:
+        features = family.features(drawn, theta)
         log_prior = -0.5 * jnp.sum(((theta - mean) / std) ** 2)
         noise_var = Noise.of(theta, y, mask).var(y)
         if alpha is None or spread is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(x)
             return linalg.log_evidence(phi, y, noise_var, mask) + log_prior
         phi = jax.vmap(partial(all_of, features))(x, alpha)
-        covariance = phi @ phi.T + first_slope**2 * spread + jnp.diag(noise_var)
+        covariance = phi @ phi.T + (slope**2 + family.slope_var(theta)) * spread + jnp.diag(noise_var)
         return linalg.log_normal(y - slope * alpha, covariance, mask) + log_prior
 
     return jax.vmap(jax.value_and_grad(one))(theta, slopes, prior_mean, prior_std, y)

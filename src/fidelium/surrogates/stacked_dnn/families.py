@@ -103,6 +103,11 @@ class Family(Protocol):
         """The network for a value of theta."""
         ...
 
+    @abstractmethod
+    def slope_var(self, theta: Theta) -> Float[Array, ""]:
+        """The variance of d(w . phi) / df_{m-1} before the data, w ~ N(0, I), in a layer with one below."""
+        ...
+
 
 class CosineDraws(eqx.Module):
     """Random directions of the cosine features, of x, of [x, f_{m-1}] and of the detail, and where the detail is."""
@@ -196,6 +201,15 @@ class CosineFamily:
             relation = Relation(drawn.of_both[:, :d], drawn.of_both[:, d], rest[3:], rest[2], rest[1], rest[0])
         return CosineFeatures(drawn.of_x, own[1:], own[0], detail, relation)
 
+    def slope_var(self, theta: Theta) -> Float[Array, ""]:
+        log_slope, log_amplitude, log_below_length = self._relation(theta)[:3]
+        return jnp.exp(2 * log_slope) + jnp.exp(2 * (log_amplitude - log_below_length))
+
+    def _relation(self, theta: Theta) -> Float[Array, " r"]:
+        """The last part of theta, about the relation to the layer below: three numbers and d lengths."""
+        d = (theta.shape[0] - PARTS - 6) // 3  # lengths come three times
+        return theta[-3 - d :]
+
 
 class DenseDraws(eqx.Module):
     """The initial weights of a dense network: theta's start, and the mean of its prior."""
@@ -233,3 +247,6 @@ class DenseFamily:
     def features(self, drawn: eqx.Module, theta: Theta) -> DenseFeatures:
         assert isinstance(drawn, DenseDraws)
         return ravel_pytree(drawn.network)[1](theta[PARTS:])
+
+    def slope_var(self, theta: Theta) -> Float[Array, ""]:
+        return jnp.asarray(0.25)  # a guess: it depends on all weights and on x

@@ -54,7 +54,12 @@ class LinearisedLayer(eqx.Module):
 
     def rho(self, x: Point, below: Scalar) -> Scalar:
         """du / df_{m-1}."""
-        return self.slope + jax.grad(lambda f: self.link @ all_of(self.features, x, f))(below)
+        return slope_of(self.features, self.slope, self.link, x, below)
+
+
+def slope_of(features: Features, slope: Scalar, link: Float[Array, " own"], x: Point, below: Scalar) -> Scalar:
+    """du / df_{m-1} of u = slope f_{m-1} + link . phi(x, f_{m-1})."""
+    return slope + jax.grad(lambda f: link @ all_of(features, x, f))(below)
 
 
 class Linear(eqx.Module):
