@@ -92,8 +92,8 @@ def joint_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidel
     assert isinstance(posterior, JointlyGaussian)
     means, covariance = posterior.joint(x)
     variance, target_var = covariance[fidelity, fidelity], covariance[-1, -1]
-    correlation = covariance[fidelity, -1] ** 2 / (variance * target_var)
-    left = 1 - jnp.minimum(correlation, 1.0) * (1 - _share_left_at_target(f_star, means[-1], target_var))
+    squared_correlation = covariance[fidelity, -1] ** 2 / (variance * target_var)
+    left = 1 - jnp.minimum(squared_correlation, 1.0) * (1 - _share_left_at_target(f_star, means[-1], target_var))
     return _gain_about_observation(left, variance, posterior.noise_vars(means)[fidelity])
 
 

@@ -6,7 +6,7 @@ and V V^T = U diag(l) U^T,
     R = I - V^T U diag(1 / (r (r + 1))) U^T V,     r = sqrt(1 + l)
 
 and a product with it takes 2 n f steps instead of f^2. The root is formed, not the covariance: what is known to 1e-8 of
-its prior standard deviation still has all digits but half.
+its prior standard deviation keeps half of its digits, instead of none.
 """
 
 from __future__ import annotations

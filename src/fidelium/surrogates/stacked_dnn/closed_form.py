@@ -164,7 +164,7 @@ class ClosedFormStack:
         forms: Sequence[Form],
         starts: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Theta of highest posterior density for every form, from its start, and the logarithm of p(y, theta, form).
+        """Theta of highest posterior density for every form, from its start, and the logarithm of p(y, theta).
 
         The density of y is in the user's units, and so comparable between forms.
         """
