@@ -48,7 +48,7 @@ class Told:
 def tiny(architecture: StackArchitecture) -> SurrogateStrategy:
     designs = Designs(pool=12, local=0, starts=4)
     acquisition = EntropySearch(paper_gain, draws=4, draw_starts=4, designs=designs, raise_to_incumbent=False)
-    return SurrogateStrategy(replace(VariationalStack.of(architecture), epochs=20), acquisition, steady=False)
+    return SurrogateStrategy(replace(VariationalStack.of(architecture), epochs=20), acquisition, steady=None)
 
 
 @pytest.fixture(autouse=True)

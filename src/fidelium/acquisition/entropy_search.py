@@ -48,7 +48,7 @@ class EntropySearch:
         star_key, search_key = key.split(2)
         members = versions(posterior)
         with stage("fstar"):
-            keys = star_key.split(len(members))
+            keys = star_key.split(len(members)) if len(members) > 1 else (star_key,)
             maxima = [self.sample_maxima(*each, history) for each in zip(members, keys, strict=True)]  # line 3
         with stage("search"):
             tops = history.space.snap(np.concatenate([each.unit_x for each in maxima]))

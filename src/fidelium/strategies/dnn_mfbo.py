@@ -12,6 +12,7 @@ from fidelium.acquisition.base import Designs
 from fidelium.acquisition.entropy import joint_gain, paper_gain
 from fidelium.acquisition.entropy_search import EntropySearch
 from fidelium.errors import UnknownNameError
+from fidelium.randomness import Key
 from fidelium.strategies.searched import SearchedStrategy
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
@@ -24,6 +25,7 @@ def dnn_mfbo() -> SurrogateStrategy:
         ClosedFormStack(),
         EntropySearch(joint_gain, draws=5, designs=Designs(256, 64, 5), together=True),
         reserve_last=True,
+        steady=Key((0,)),
     )
 
 
@@ -60,4 +62,4 @@ def _paper(architecture: StackArchitecture | None) -> SurrogateStrategy:
     designs = Designs(pool=10, local=0, starts=10)
     acquisition = EntropySearch(paper_gain, draws=10, draw_starts=10, designs=designs, raise_to_incumbent=False)
     surrogate = VariationalStack() if architecture is None else VariationalStack.of(architecture)
-    return SurrogateStrategy(surrogate, acquisition, steady=False)
+    return SurrogateStrategy(surrogate, acquisition, steady=None)

@@ -30,15 +30,15 @@ class SurrogateStrategy:
         acquisition: what a query is worth.
         target_only: whether only the target is ever asked.
         reserve_last: whether the last affordable query at the target is kept for the most promising design.
-        steady: whether the random parts of the surrogate are the same in every step. With new ones each time, the
-            surrogate changes its mind about details, and queries that should refine an optimum wander about it.
+        steady: the key of the surrogate's random parts, the same in every step; None: new ones in each. With new ones,
+            the surrogate changes its mind about details, and queries that should refine an optimum wander about it.
     """
 
     surrogate: Surrogate[Posterior]
     acquisition: Acquisition
     target_only: bool = False
     reserve_last: bool = False
-    steady: bool = True
+    steady: Key | None = Key((0, 0))
 
     @one_blas_thread()
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
@@ -71,7 +71,7 @@ class SurrogateStrategy:
         return PosteriorModel(self._posterior(history, (), fit_key), history, search_key)
 
     def _posterior(self, history: History, pending: Sequence[Query], key: Key) -> Posterior:
-        posterior = self.surrogate.fit(history.observations, _STEADY if self.steady else key)
+        posterior = self.surrogate.fit(history.observations, self.steady or key)
         # a query that is running, or failed, will not tell anything new: as if its expected value had been observed
         unseen = (*pending, *history.failed)
         return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
@@ -87,9 +87,6 @@ class SurrogateStrategy:
                 f"the remaining budget is {history.remaining:g}"
             )
         return (target,)
-
-
-_STEADY = Key((0,))
 
 
 def _has_data(history: History) -> bool:
