@@ -63,6 +63,12 @@ def robustness(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, r
 
 
 @bench.command()
+def ablation(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Run the default, and the default without each of its parts in turn."""
+    _run_shipped("ablation", quick, workers, out, report)
+
+
+@bench.command()
 def regret(
     problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. The paper's if none.")] = None,
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy or peer; may be repeated.")] = None,
@@ -136,10 +142,10 @@ bench.command()(storage)
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ARENA, BESIDE, PAPER
+    from fidelium.experiments.report import ARENA, BESIDE, PAPER, PARTS
     from fidelium.experiments.spec import shipped_spec
 
-    style = {"paper": PAPER, "arena": ARENA, "robustness": BESIDE}[name]
+    style = {"paper": PAPER, "arena": ARENA, "robustness": BESIDE, "ablation": PARTS}[name]
     command = f"fidelium bench {name}"
     _run_and_report(shipped_spec(name), style, command, quick, workers, folder, page or folder / f"{name}.md")
 

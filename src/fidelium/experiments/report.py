@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from fidelium.experiments.figures import regret_figure, time_figure, write_figure
 from fidelium.experiments.metrics import REGRETS, by_strategy
+from fidelium.experiments.parts import part_figure, part_table
 from fidelium.experiments.ratios import ratio_figure, ratio_table
 from fidelium.experiments.records import Run
 from fidelium.experiments.spec import Spec
@@ -26,12 +27,14 @@ class Style:
         average: "median" or "mean", of the figure.
         best_values: whether the figure shows best values of simulated problems instead of regrets.
         beside: whether the one figure is that of the ratios to the baseline's regret, for many problems.
+        parts: whether the one figure is that of a method's parts: many methods beside the baseline.
     """
 
     measures: tuple[str, ...]
     average: str
     best_values: bool = False
     beside: bool = False
+    parts: bool = False
 
 
 PAPER = Style(("simple regret", "inference regret"), "mean", best_values=True)
@@ -43,6 +46,7 @@ posterior mean from the optimum (the paper's; a method without a model believes 
 that of the true value of the design with this mean. The lowest is bold."""
 
 _CAPTIONS = {
+    "parts": "regret without a part, beside that of the whole",
     "ratio": "regret beside the baseline's",
     "regret": "regret against cost",
     "time": "seconds per suggestion",
@@ -53,6 +57,9 @@ ARENA = Style(REGRETS, "median")
 
 BESIDE = Style(("simple regret",), "median", beside=True)
 """Many problems, one measure, as ratios to the baseline's."""
+
+PARTS = Style(("simple regret",), "median", parts=True)
+"""A method and itself without each of its parts."""
 
 
 def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, page: Path, figures: Path) -> list[Path]:
@@ -85,9 +92,13 @@ def write_report(spec: Spec, runs: Sequence[Run], style: Style, command: str, pa
 def headline_tables(spec: Spec, runs: Sequence[Run], style: Style) -> list[Table]:
     """What the terminal shows."""
     regrets = [table for name in style.measures for table in regret_tables(runs, name)]
-    beside = [] if spec.baseline is None else [ratio_table(runs, spec.baseline, spec.at_most)]
+    beside = [] if spec.baseline is None else [_beside(spec.baseline, spec, runs, style)]
     reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
     return [*regrets, *beside, rank_table(runs, reference), time_table(runs, reference)]
+
+
+def _beside(baseline: str, spec: Spec, runs: Sequence[Run], style: Style) -> Table:
+    return part_table(runs, baseline) if style.parts else ratio_table(runs, baseline, spec.at_most)
 
 
 def _figures(spec: Spec, runs: Sequence[Run], style: Style) -> dict[str, go.Figure]:
@@ -96,6 +107,8 @@ def _figures(spec: Spec, runs: Sequence[Run], style: Style) -> dict[str, go.Figu
     heading = f"{title} ({style.average}, bands: {bands})"
     if style.beside and spec.baseline is not None:
         return {"ratio": ratio_figure(runs, spec.baseline, spec.at_most, title)}
+    if style.parts and spec.baseline is not None:
+        return {"parts": part_figure(runs, spec.baseline, title)}
     return {
         "regret": regret_figure(runs, heading, style.measures, style.average, style.best_values),
         "time": time_figure(runs, f"{title}: processor seconds per suggestion"),

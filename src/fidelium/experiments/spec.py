@@ -6,7 +6,7 @@ title: Two strategies on two problems
 problems:
   branin:                             # alone, or {}: as in the paper's figures
   park1: {budget: 100, checkpoints: [30, 100], initial: {low: 5, high: 2}}
-strategies: [dnn-mfbo, sf-ei]         # ours, and peers from outside
+strategies: [dnn-mfbo, sf-ei]         # ours, peers from outside, and parts of the default (without-...)
 seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
 longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fidelium import problems
 from fidelium.errors import SettingError
-from fidelium.experiments import peers
+from fidelium.experiments import contenders
 from fidelium.experiments.records import RECOMMENDATIONS, Cell
 from fidelium.problems import Problem
 from fidelium.study.runner import checked_budget
@@ -129,7 +129,7 @@ class Spec(BaseModel):
             FidelityError: if an initial design names a fidelity the problem does not have.
         """
         for name in self.strategies:
-            peers.check(name)
+            contenders.check(name)
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
             Cell(
@@ -175,7 +175,7 @@ def load_spec(path: Path) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the experiments that come with fidelium: "paper", "arena" or "robustness"."""
+    """One of the experiments that come with fidelium: "paper", "arena", "robustness" or "ablation"."""
     return parse_spec((resources.files("fidelium.experiments") / "specs" / f"{name}.yaml").read_text(), name)
 
 

@@ -62,12 +62,14 @@ class ClosedFormStack:
         members: versions, each with its own random features, forms and theta.
         steps: evaluations of the evidence at most, per layer.
         most_points: theta is learned from this many observations per fidelity at most; the weights see all of them.
+        learned_at: of how many observations theta is learned, the first of those that there are.
     """
 
     family: Family = field(default_factory=CosineFamily)
     members: int = 4
     steps: int = 60
     most_points: int = 256
+    learned_at: Callable[[int], int] = milestone
 
     def fit(self, observations: Sequence[Observations], key: Key) -> Ensemble:
         """The posterior given the observations of each fidelity.
@@ -80,7 +82,7 @@ class ClosedFormStack:
         """
         require_data(observations)
         centre = _best_design(observations)
-        early = [seen.first(milestone(len(seen))) for seen in observations]
+        early = [seen.first(self.learned_at(len(seen))) for seen in observations]
         everything = standardising(np.concatenate([seen.y for seen in early]))  # the units of an empty lowest fidelity
         question = hashlib.sha256(repr((self, key, centre.tolist())).encode())
         learned: list[Learned] = []

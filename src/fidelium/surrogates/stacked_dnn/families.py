@@ -132,9 +132,10 @@ class CosineFamily:
         detail_pairs: sine-cosine pairs of x for the detail of the lowest layer.
         detail_pairs_above: those of the other layers, which are passed most of it.
         kernel: of the process of x, "rbf" or "matern52".
+        kinds: how its layers may relate to those below.
 
     Raises:
-        SettingError: if there are no features or the kernel is unknown.
+        SettingError: if there are no features or kinds, or the kernel is unknown.
     """
 
     pairs: int = 100
@@ -142,15 +143,14 @@ class CosineFamily:
     detail_pairs: int = 60
     detail_pairs_above: int = 16
     kernel: str = "rbf"
+    kinds: tuple[Kind, ...] = tuple(Kind)
 
     def __post_init__(self) -> None:
         if min(self.pairs, self.relation_pairs, self.detail_pairs, self.detail_pairs_above) < 1:
             raise SettingError(f"a cosine network needs at least one pair of features, got {self!r}")
+        if not self.kinds:
+            raise SettingError(f"the layers of a cosine network need at least one kind, got {self!r}")
         check_kernel(self.kernel)
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        return tuple(Kind)
 
     def draw(self, centre: Vector, has_below: bool, key: Key) -> CosineDraws:
         x_key, both_key, detail_key = key.split(3)

@@ -1,0 +1,150 @@
+"""The default with one part removed, part by part: what is each of them good for? For `fidelium bench ablation`.
+
+Everything else is as in `dnn_mfbo`, the random features included, so that what differs is the part (and, from the first
+different query on, luck). What the parts are is told in docs/deviations.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from fidelium.acquisition.entropy import paper_gain
+from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.strategies.dnn_mfbo import dnn_mfbo
+from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.surrogates.learning import LOWEST, Prior
+from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, Kind, Theta, Vector
+from fidelium.surrogates.stacked_dnn.noise import PARTS
+
+
+def without_cheap_queries() -> SurrogateStrategy:
+    """The target alone is ever asked."""
+    return replace(dnn_mfbo(), target_only=True)
+
+
+def without_versions() -> SurrogateStrategy:
+    """One version of the stack, its forms drawn by their evidence, its theta the likeliest."""
+    return _with_stack(ClosedFormStack(_CertainFamily(), members=1), draws=20)
+
+
+def without_doubt() -> SurrogateStrategy:
+    """All versions have the likeliest theta of their forms: beliefs are not moved."""
+    return _with_family(_CertainFamily())
+
+
+def without_alone() -> SurrogateStrategy:
+    """No layer may stand alone."""
+    return _with_family(CosineFamily(kinds=(Kind.FREE, Kind.RESIDUAL)))
+
+
+def without_residual() -> SurrogateStrategy:
+    """No layer is taken for nearly equal to the one below."""
+    return _with_family(CosineFamily(kinds=(Kind.ALONE, Kind.FREE)))
+
+
+def without_slope_variance() -> SurrogateStrategy:
+    """While theta is learned, a layer that is free is believed to have a slope of 0.5 or so, whatever theta says."""
+    return _with_family(_GuessingFamily())
+
+
+def without_detail() -> SurrogateStrategy:
+    """No finer process near the best design."""
+    return _with_family(_CoarseFamily())
+
+
+def without_ripples() -> SurrogateStrategy:
+    """The noise is the same for all designs."""
+    return _with_family(_EvenFamily())
+
+
+def without_smooth_features() -> SurrogateStrategy:
+    """The process of x is that of a Matern 5/2 kernel, not the smooth one of a squared-exponential kernel."""
+    return _with_family(CosineFamily(kernel="matern52"))
+
+
+def without_steady_features() -> SurrogateStrategy:
+    """New random features in every step."""
+    return replace(dnn_mfbo(), steady=None)
+
+
+def without_milestones() -> SurrogateStrategy:
+    """Theta is learned again after every observation."""
+    return _with_stack(ClosedFormStack(learned_at=_always))
+
+
+def without_last_query() -> SurrogateStrategy:
+    """The last query at the target is asked for its gain as all others are."""
+    return replace(dnn_mfbo(), reserve_last=False)
+
+
+def without_least_rise() -> SurrogateStrategy:
+    """Draws of f* are left as they are, also below the best value observed."""
+    return _with_search(raise_to_incumbent=False)
+
+
+def without_noise_in_gain() -> SurrogateStrategy:
+    """The gain is that of the paper, about f_m(x) instead of the observation."""
+    return _with_search(gain=paper_gain, together=False)
+
+
+def _with_stack(stack: ClosedFormStack, draws: int = 5) -> SurrogateStrategy:
+    return replace(_with_search(draws=draws), surrogate=stack)
+
+
+def _with_family(family: CosineFamily) -> SurrogateStrategy:
+    return _with_stack(ClosedFormStack(family))
+
+
+def _with_search(**changes: Any) -> SurrogateStrategy:
+    strategy = dnn_mfbo()
+    assert isinstance(strategy.acquisition, EntropySearch)
+    return replace(strategy, acquisition=replace(strategy.acquisition, **changes))
+
+
+def _always(count: int) -> int:
+    return count
+
+
+@dataclass(frozen=True)
+class _CertainFamily(CosineFamily):
+    """Beliefs are not doubted."""
+
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
+        return replace(super().prior(dimension, kind, drawn, below), doubt=None)
+
+
+@dataclass(frozen=True)
+class _CoarseFamily(CosineFamily):
+    """The detail is nothing."""
+
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
+        return _nothing(super().prior(dimension, kind, drawn, below), 1 + PARTS + dimension)
+
+
+@dataclass(frozen=True)
+class _EvenFamily(CosineFamily):
+    """Ripples do not grow with the depth."""
+
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
+        return _nothing(super().prior(dimension, kind, drawn, below), 1)
+
+
+@dataclass(frozen=True)
+class _GuessingFamily(CosineFamily):
+    """The slope's variance is a guess."""
+
+    def slope_var(self, theta: Theta) -> Float[Array, ""]:
+        return jnp.asarray(0.25)
+
+
+def _nothing(prior: Prior, entry: int) -> Prior:
+    """The belief that the logarithm in this entry of theta is as low as it may be."""
+    mean, std = prior.mean.copy(), prior.std.copy()
+    mean[entry], std[entry] = LOWEST, 0.1
+    return replace(prior, mean=mean, std=std)
