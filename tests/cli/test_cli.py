@@ -119,12 +119,16 @@ def test_bench_speed_measures_in_new_processes(capsys, tmp_path):
     with pytest.raises(SystemExit) as end:
         main(["bench", "speed", "--strategy", "random", "--sizes", "3/2/1", "--steady", "2", "--json", str(file)])
     assert end.value.code == 0
-    assert "3/2/1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "3/2/1" in printed
+    assert "random: 3 suggestions of a new process" in printed
     report = json.loads(file.read_text())
     (result,) = report["results"]
     assert result["sizes"] == [3, 2, 1]
     assert result["steady"]["total"] > 0
-    assert result["first_filled"] > 0
+    assert 0 < result["first_filled"] < result["all_seconds"]
+    assert result["all_processor"] > 0
+    assert result["suggestions"] == 3
     assert 10 < result["peak_mb"] < 1000  # of the measured process alone: random search does not import JAX
     assert set(report["versions"]) == {"python", "fidelium", "jax", "jaxlib", "numpy", "scipy"}
     assert report["machine"]["cores"] >= 1

@@ -131,6 +131,9 @@ def speed(
             with Console(stderr=True).status(f"measuring {name} with {'/'.join(map(str, each))} observations"):
                 results.append(measuring.measure_speed(problem, name, each, steady))
     _print_speeds(results)
+    for each in results:
+        took = f"{each.all_seconds / 60:.1f} minutes, {each.all_processor / 60:.1f} of them of the processor"
+        typer.echo(f"{each.strategy}: {each.suggestions} suggestions of a new process, cache filled, took {took}")
     if growth:
         _print_growth(results)
     if json is not None:

@@ -42,6 +42,9 @@ class Speed:
         first_filled: the same, compilation cache filled.
         steady: stage ("fit", "fstar", "search", "total") -> median seconds of the suggestions that follow.
         peak_mb: peak memory.
+        suggestions: how many were asked of the second process.
+        all_seconds: what they took together, from the start of that process on.
+        all_processor: processor seconds of that process: hardly more on a busy machine.
     """
 
     problem: str
@@ -51,6 +54,9 @@ class Speed:
     first_filled: float
     steady: dict[str, float]
     peak_mb: float
+    suggestions: int
+    all_seconds: float
+    all_processor: float
 
 
 def measure_speed(problem: str, strategy: str, sizes: Sequence[int], steady: int) -> Speed:
@@ -71,6 +77,9 @@ def measure_speed(problem: str, strategy: str, sizes: Sequence[int], steady: int
         first_filled=filled["first"],
         steady={name: median(each.get(name, 0.0) for each in filled["suggestions"]) for name in stages},
         peak_mb=max(empty["peak_mb"], filled["peak_mb"]),
+        suggestions=1 + len(filled["suggestions"]),
+        all_seconds=filled["seconds"],
+        all_processor=filled["processor"],
     )
 
 

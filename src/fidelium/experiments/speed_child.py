@@ -16,7 +16,7 @@ from fidelium.experiments.one_core import pin_to_one_core
 
 
 def measure(problem_name: str, strategy: str, sizes: list[int], steady: int, started: float) -> dict[str, Any]:
-    """The seconds from `started` (Unix time) to the first suggestion, then those of `steady` more, and peak memory."""
+    """Seconds from `started` (Unix time) to the first suggestion, those of `steady` more, of all, and peak memory."""
     from fidelium import create_study, problems
 
     problem = problems.get(problem_name)
@@ -29,7 +29,13 @@ def measure(problem_name: str, strategy: str, sizes: list[int], steady: int, sta
         study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
         trial, seconds = _timed_ask(study)
         suggestions.append(seconds)
-    return {"first": first, "suggestions": suggestions, "peak_mb": _peak_mb()}
+    return {
+        "first": first,
+        "suggestions": suggestions,
+        "seconds": time.time() - started,
+        "processor": time.process_time(),
+        "peak_mb": _peak_mb(),
+    }
 
 
 def _observe(study: Any, problem: Any, sizes: list[int]) -> None:
