@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -90,16 +91,35 @@ class _Screen:
 
     def _render(self) -> Group:
         """Median simple regrets so far, and the bar."""
-        problems = list(dict.fromkeys(cell.problem for cell in self._cells))
-        grid = Grid("strategy", *problems, caption="studies complete, median simple regret at the end")
-        for strategy in dict.fromkeys(cell.strategy for cell in self._cells):
-            grid.add_row(strategy, *(self._so_far(problem, strategy) for problem in problems))
-        return Group(grid, self._bar)
+        return Group(so_far(self._cells, self._runs), self._bar)
 
-    def _so_far(self, problem: str, strategy: str) -> str:
-        same = [cell for cell in self._cells if (cell.problem, cell.strategy) == (problem, strategy)]
-        ended = [self._runs[cell].simple_regret(cell.budget) for cell in same if cell in self._runs]
-        return f"{len(ended)}/{len(same)}" + (f"  {median(ended):.2g}" if ended else "")
+
+def so_far(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> Grid:
+    """How many studies are complete, and their median simple regret at the end, by problem and strategy.
+
+    Whatever there is more of has the rows: a terminal has more room for them than for columns.
+    """
+    problems = list(dict.fromkeys(cell.problem for cell in cells))
+    strategies = list(dict.fromkeys(cell.strategy for cell in cells))
+    groups: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.problem, cell.strategy].append(cell)
+    ended = {both: _ended(same, runs) for both, same in groups.items()}
+    caption = "studies complete, median simple regret at the end"
+    if len(problems) > len(strategies):
+        grid = Grid("problem", *strategies, caption=caption)
+        for problem in problems:
+            grid.add_row(problem, *(ended[problem, strategy] for strategy in strategies))
+    else:
+        grid = Grid("strategy", *problems, caption=caption)
+        for strategy in strategies:
+            grid.add_row(strategy, *(ended[problem, strategy] for problem in problems))
+    return grid
+
+
+def _ended(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> str:
+    ended = [runs[cell].simple_regret(cell.budget) for cell in cells if cell in runs]
+    return f"{len(ended)}/{len(cells)}" + (f"  {median(ended):.2g}" if ended else "")
 
 
 def _outcome(cell: Cell, run: Run | None, error: BaseException | None) -> str:
