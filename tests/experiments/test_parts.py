@@ -19,7 +19,7 @@ from fidelium.experiments.spec import make_spec, shipped_spec
 from fidelium.randomness import Key
 from fidelium.strategies.dnn_mfbo import dnn_mfbo
 from fidelium.surrogates.learning import LOWEST
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, Kind
+from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
 
 CENTRE = np.array([0.5, 0.5])
 
@@ -62,7 +62,7 @@ def test_what_is_no_part_is_refused():
         contenders.resolve("without-luck")
 
 
-def _family(name: str) -> CosineFamily:
+def _family(name: str) -> Family:
     strategy: Any = contenders.resolve(name)
     return strategy.surrogate.family
 

@@ -6,6 +6,7 @@ different query on, luck). What the parts are is told in docs/deviations.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +16,13 @@ from jaxtyping import Array, Float
 
 from fidelium.acquisition.entropy import paper_gain
 from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.randomness import Key
 from fidelium.strategies.dnn_mfbo import dnn_mfbo
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.learning import LOWEST, Prior
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, Kind, Theta, Vector
+from fidelium.surrogates.stacked_dnn.families import CosineDraws, CosineFamily, Family, Kind, Theta, Vector
+from fidelium.surrogates.stacked_dnn.features import CosineFeatures
 from fidelium.surrogates.stacked_dnn.noise import PARTS
 
 
@@ -30,12 +33,12 @@ def without_cheap_queries() -> SurrogateStrategy:
 
 def without_versions() -> SurrogateStrategy:
     """One version of the stack, its forms drawn by their evidence, its theta the likeliest."""
-    return _with_stack(ClosedFormStack(_CertainFamily(), members=1), draws=20)
+    return _with_stack(ClosedFormStack(_Amended(_certain), members=1), draws=20)
 
 
 def without_doubt() -> SurrogateStrategy:
     """All versions have the likeliest theta of their forms: beliefs are not moved."""
-    return _with_family(_CertainFamily())
+    return _with_family(_Amended(_certain))
 
 
 def without_alone() -> SurrogateStrategy:
@@ -50,17 +53,17 @@ def without_residual() -> SurrogateStrategy:
 
 def without_slope_variance() -> SurrogateStrategy:
     """While theta is learned, a layer that is free is believed to have a slope of 0.5 or so, whatever theta says."""
-    return _with_family(_GuessingFamily())
+    return _with_family(_Amended(slope_guess=0.25))
 
 
 def without_detail() -> SurrogateStrategy:
     """No finer process near the best design."""
-    return _with_family(_CoarseFamily())
+    return _with_family(_Amended(_no_detail))
 
 
 def without_ripples() -> SurrogateStrategy:
     """The noise is the same for all designs."""
-    return _with_family(_EvenFamily())
+    return _with_family(_Amended(_no_ripples))
 
 
 def without_smooth_features() -> SurrogateStrategy:
@@ -97,7 +100,7 @@ def _with_stack(stack: ClosedFormStack, draws: int = 5) -> SurrogateStrategy:
     return replace(_with_search(draws=draws), surrogate=stack)
 
 
-def _with_family(family: CosineFamily) -> SurrogateStrategy:
+def _with_family(family: Family) -> SurrogateStrategy:
     return _with_stack(ClosedFormStack(family))
 
 
@@ -111,36 +114,20 @@ def _always(count: int) -> int:
     return count
 
 
-@dataclass(frozen=True)
-class _CertainFamily(CosineFamily):
-    """Beliefs are not doubted."""
-
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
-        return replace(super().prior(dimension, kind, drawn, below), doubt=None)
+def _as_believed(prior: Prior, dimension: int) -> Prior:
+    return prior
 
 
-@dataclass(frozen=True)
-class _CoarseFamily(CosineFamily):
-    """The detail is nothing."""
-
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
-        return _nothing(super().prior(dimension, kind, drawn, below), 1 + PARTS + dimension)
+def _certain(prior: Prior, dimension: int) -> Prior:
+    return replace(prior, doubt=None)
 
 
-@dataclass(frozen=True)
-class _EvenFamily(CosineFamily):
-    """Ripples do not grow with the depth."""
-
-    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
-        return _nothing(super().prior(dimension, kind, drawn, below), 1)
+def _no_detail(prior: Prior, dimension: int) -> Prior:
+    return _nothing(prior, 1 + PARTS + dimension)
 
 
-@dataclass(frozen=True)
-class _GuessingFamily(CosineFamily):
-    """The slope's variance is a guess."""
-
-    def slope_var(self, theta: Theta) -> Float[Array, ""]:
-        return jnp.asarray(0.25)
+def _no_ripples(prior: Prior, dimension: int) -> Prior:
+    return _nothing(prior, 1)
 
 
 def _nothing(prior: Prior, entry: int) -> Prior:
@@ -148,3 +135,34 @@ def _nothing(prior: Prior, entry: int) -> Prior:
     mean, std = prior.mean.copy(), prior.std.copy()
     mean[entry], std[entry] = LOWEST, 0.1
     return replace(prior, mean=mean, std=std)
+
+
+@dataclass(frozen=True)
+class _Amended:
+    """The default's networks with other beliefs.
+
+    Args:
+        believe: what is believed of theta, from what the default believes and the dimension of x.
+        slope_guess: the variance of a slope before the data; None: as theta says.
+        family: the default's.
+    """
+
+    believe: Callable[[Prior, int], Prior] = _as_believed
+    slope_guess: float | None = None
+    family: CosineFamily = CosineFamily()
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return self.family.kinds
+
+    def draw(self, centre: Vector, has_below: bool, key: Key) -> CosineDraws:
+        return self.family.draw(centre, has_below, key)
+
+    def prior(self, dimension: int, kind: Kind, drawn: eqx.Module, below: Vector | None) -> Prior:
+        return self.believe(self.family.prior(dimension, kind, drawn, below), dimension)
+
+    def features(self, drawn: eqx.Module, theta: Theta) -> CosineFeatures:
+        return self.family.features(drawn, theta)
+
+    def slope_var(self, theta: Theta) -> Float[Array, ""]:
+        return self.family.slope_var(theta) if self.slope_guess is None else jnp.asarray(self.slope_guess)
