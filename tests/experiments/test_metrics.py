@@ -98,6 +98,13 @@ def test_the_other_tables(runs):
     assert rank_table(runs, "dnn-mfbo").rows[0][-1] == "–"
 
 
+def test_problems_have_the_rows_of_the_time_table_if_there_are_more_of_them(make_run):
+    runs = [make_run("dnn-mfbo", 0, [1.0, 1.0], problem, seconds=0.2) for problem in ("branin", "levy")]
+    table = time_table(runs, "dnn-mfbo")
+    assert table.header == ("problem", "dnn-mfbo")
+    assert table.rows == (("branin", "0.2 (1×)"), ("levy", "0.2 (1×)"))
+
+
 def test_the_time_left_comes_from_the_guess_then_from_what_was_measured(tmp_path):
     cells = [Cell("park1", "random", seed, 20.0, (20.0,), (("low", 5), ("high", 2))) for seed in range(4)]
     clock = Clock(cells, tmp_path, workers=2, minutes={"random": 1.0})

@@ -56,13 +56,20 @@ def summary_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def time_table(runs: Sequence[Run], reference: str) -> Table:
-    """Mean processor seconds of a suggestion per problem, and how many times those of the reference."""
+    """Mean processor seconds of a suggestion per problem, and how many times those of the reference.
+
+    Problems have the rows if there are more of them than strategies.
+    """
     problems = by_problem(runs)
     groups = by_strategy(runs)
     seconds = {name: {p: _seconds(same, p) for p in problems} for name, same in groups.items()}
     base = seconds.get(reference, {})
+    title = f"seconds of one core per suggestion (and as a ratio to {reference})"
+    if len(problems) > len(groups):  # there is more room for rows than for columns
+        rows = tuple((p, *(_time(found[p], base.get(p)) for found in seconds.values())) for p in problems)
+        return Table(title, ("problem", *groups), rows)
     rows = tuple((name, *(_time(found[p], base.get(p)) for p in problems)) for name, found in seconds.items())
-    return Table(f"seconds of one core per suggestion (and as a ratio to {reference})", ("strategy", *problems), rows)
+    return Table(title, ("strategy", *problems), rows)
 
 
 def rank_table(runs: Sequence[Run], reference: str) -> Table:

@@ -24,4 +24,4 @@ def _compiles(options: Mapping[str, bool | int]) -> bool:
 
 QUICK_TO_COMPILE = accepted({"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False})
 """Compiler options for large functions: a third of the time to compile, and as fast afterwards (sines, cosines,
-products). A first suggestion takes 12 to 14 s of processor time instead of 19 to 24 (docs/experiments.md)."""
+products). A first suggestion takes 12 to 14 s of processor time instead of 19 to 24 (docs/experiments-log.md)."""

@@ -1,7 +1,8 @@
 """One target, many lower fidelities: good ones, useless ones and misleading ones. What must a strategy not fall for?
 
-The target is the surface known from Matlab's `peaks`: one summit, two lower hills, two hollows. No strategy was tuned
-on these problems; they are there to show what an unlucky choice of the cheap simulation costs (docs/problems.md).
+The target is the surface known from Matlab's `peaks`: one summit, two lower hills, two hollows. No constant of a
+strategy was fitted to these problems; they are there to show what an unlucky choice of the cheap simulation costs
+(docs/problems.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Problems of one to ten dimensions, and one of mixed parameters: for strategies that were tuned on none of them."""
+"""Problems of one to ten dimensions, and one of mixed parameters, to which no constant of a strategy was fitted."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class PosteriorModel:
         """Designs by their posterior mean at the target, the highest first.
 
         The right order for a last query: what it might tell is of no use any more. Expected improvement would bet on
-        places that are merely unknown (docs/experiments.md).
+        places that are merely unknown (docs/experiments-log.md).
         """
         designs, mean = self._maximise(_mean_value)
         return designs[np.argsort(-mean)]

@@ -4,7 +4,7 @@
 
 Simulators repeat, but they ripple, and a model of few observations cannot follow: to it, that is noise. Far below the
 best value the ripples are often large, as everything is there. Were the noise the same everywhere, either good designs
-could not be told apart, or bad ones would make the model follow every ripple (docs/experiments.md).
+could not be told apart, or bad ones would make the model follow every ripple (docs/experiments-log.md).
 """
 
 from __future__ import annotations
