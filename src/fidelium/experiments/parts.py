@@ -8,15 +8,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from fidelium.experiments.metrics import MEASURES, by_problem, by_strategy, over_seeds, paired_test
-from fidelium.experiments.ratios import FLOOR, ratios
+from fidelium.experiments.ratios import FLOOR, ratios, rows_figure
 from fidelium.experiments.records import Run
 from fidelium.experiments.tables import Table, short
-from fidelium.plots.style import FAINT, INK, Panel, add_key, new_figure
+from fidelium.plots.style import INK, add_key
 
 _MEASURE = MEASURES["simple regret"]
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31")
-_ROW, _TOP, _BOTTOM = 30, 110, 60
-"""Pixels of a method, and of what is above and below all of them."""
 
 
 def mean_factor(runs: Sequence[Run], strategy: str, baseline: str) -> float:
@@ -45,18 +43,7 @@ def part_table(runs: Sequence[Run], baseline: str) -> Table:
 def part_figure(runs: Sequence[Run], baseline: str, title: str) -> go.Figure:
     """A row per method: how many times the baseline's regret, over all and by problem."""
     names = [name for name in by_strategy(runs) if name != baseline]
-    places = {name: len(names) - 1 - i for i, name in enumerate(names)}
-    figure = new_figure(title, 860, _TOP + _BOTTOM + _ROW * len(names))
-    figure.update_layout(margin={"l": 210, "r": 25, "t": _TOP, "b": _BOTTOM})
-    panel = Panel(1, (0.0, 1.0), (0.0, 1.0))
-    panel.place(
-        figure,
-        x={"type": "log", "dtick": 1, "exponentformat": "power",
-           "title": {"text": f"simple regret at the end, as a multiple of {baseline}'s"}},
-        y={"tickvals": list(places.values()), "ticktext": list(places), "range": [-0.7, len(names) - 0.3]},
-    )  # fmt: skip
-    equal = {"color": FAINT, "width": 1, "dash": "dot"}
-    figure.add_scatter(x=[1, 1], y=[-0.7, len(names) - 0.3], mode="lines", line=equal, showlegend=False, **panel.axes)
+    figure, panel, places = rows_figure(title, names, f"simple regret at the end, as a multiple of {baseline}'s")
     found = ratios(runs, baseline)
     for i, problem in enumerate(by_problem(runs)):
         marker = {"color": _COLOURS[i % len(_COLOURS)], "size": 8, "symbol": "circle"}

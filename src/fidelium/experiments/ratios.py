@@ -17,7 +17,7 @@ FLOOR = 1e-6
 """Regrets below this count as this: better is of no use to anyone."""
 
 _ROW, _TOP, _BOTTOM = 34, 110, 60
-"""Pixels of a problem, and of what is above and below all of them."""
+"""Pixels of a row, and of what is above and below all of them."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,7 @@ def ratio_figure(runs: Sequence[Run], baseline: str, most: dict[str, float], tit
     """A row per problem: the ratio of the medians, with a line between the quartiles; a tick where it should end."""
     found = ratios(runs, baseline)
     problems = list(dict.fromkeys(each.problem for each in found))
-    places = {name: len(problems) - 1 - i for i, name in enumerate(problems)}
-    figure = new_figure(title, 800, _TOP + _BOTTOM + _ROW * len(problems))
-    figure.update_layout(margin={"l": 150, "r": 25, "t": _TOP, "b": _BOTTOM})
-    panel = Panel(1, (0.0, 1.0), (0.0, 1.0))
-    panel.place(
-        figure,
-        x={"type": "log", "dtick": 1, "exponentformat": "power",
-           "title": {"text": f"simple regret at the end, as a ratio to {baseline}'s"}},
-        y={"tickvals": list(places.values()), "ticktext": list(places), "range": [-0.7, len(problems) - 0.3]},
-    )  # fmt: skip
-    equal = {"color": FAINT, "width": 1, "dash": "dot"}
-    figure.add_scatter(
-        x=[1, 1], y=[-0.7, len(problems) - 0.3], mode="lines", line=equal, showlegend=False, **panel.axes
-    )
+    figure, panel, places = rows_figure(title, problems, f"simple regret at the end, as a ratio to {baseline}'s")
     for name, bound in most.items():
         if name in places:
             limit = {"color": INK, "width": 2}
@@ -105,6 +92,27 @@ def ratio_figure(runs: Sequence[Run], baseline: str, most: dict[str, float], tit
         add_key(figure, name, mode="markers", marker={"color": look_of(name).colour, "size": 11, "symbol": "circle"})
     add_key(figure, "at most", mode="lines", line={"color": INK, "width": 2})
     return figure
+
+
+def rows_figure(title: str, names: Sequence[str], axis: str) -> tuple[go.Figure, Panel, dict[str, int]]:
+    """A figure to be filled: a row per name, the first on top, a logarithmic axis of ratios and a line at 1.
+
+    Returns:
+        The figure, its axes, and the height of every row.
+    """
+    places = {name: len(names) - 1 - i for i, name in enumerate(names)}
+    figure = new_figure(title, 800, _TOP + _BOTTOM + _ROW * len(names))
+    figure.update_layout(margin={"l": 40 + 9 * max(map(len, names), default=0), "r": 25, "t": _TOP, "b": _BOTTOM})
+    panel = Panel(1, (0.0, 1.0), (0.0, 1.0))
+    ends = [-0.7, len(names) - 0.3]
+    panel.place(
+        figure,
+        x={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": axis}},
+        y={"tickvals": list(places.values()), "ticktext": list(places), "range": ends},
+    )
+    equal = {"color": FAINT, "width": 1, "dash": "dot"}
+    figure.add_scatter(x=[1, 1], y=ends, mode="lines", line=equal, showlegend=False, **panel.axes)
+    return figure, panel, places
 
 
 def _judged(ratio: Ratio, most: dict[str, float]) -> str:
