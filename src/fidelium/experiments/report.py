@@ -94,7 +94,7 @@ def headline_tables(spec: Spec, runs: Sequence[Run], style: Style) -> list[Table
     regrets = [table for name in style.measures for table in regret_tables(runs, name)]
     beside = [] if spec.baseline is None else [_beside(spec.baseline, spec, runs, style)]
     reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
-    return [*regrets, *beside, rank_table(runs, reference), time_table(runs, reference)]
+    return [*beside, *regrets, rank_table(runs, reference), time_table(runs, reference)]
 
 
 def _beside(baseline: str, spec: Spec, runs: Sequence[Run], style: Style) -> Table:
