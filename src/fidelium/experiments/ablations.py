@@ -52,7 +52,7 @@ def without_residual() -> SurrogateStrategy:
 
 
 def without_slope_variance() -> SurrogateStrategy:
-    """While theta is learned, a layer that is free is believed to have a slope of 0.5 or so, whatever theta says."""
+    """While theta is learned, every slope may be 0.5 off, whatever theta says, also in layers that stand alone."""
     return _with_family(_Amended(slope_guess=0.25))
 
 

@@ -80,7 +80,7 @@ def mean_ranks(runs: Iterable[Run], measure: Measure) -> dict[str, float]:
 
     Equal regrets share their ranks.
     """
-    table = _paired(runs, measure)
+    table = paired_ends(runs, measure)
     ranks = [_ranks(row) for row in zip(*table.values(), strict=True)]
     return {name: float(np.mean([each[i] for each in ranks])) if ranks else math.nan for i, name in enumerate(table)}
 
@@ -96,13 +96,23 @@ def paired_test(runs: Iterable[Run], strategy: str, other: str, measure: Measure
     """
     from scipy.stats import wilcoxon  # slow to import
 
-    table = _paired([run for run in runs if run.cell.strategy in (strategy, other)], measure)
+    table = paired_ends([run for run in runs if run.cell.strategy in (strategy, other)], measure)
     differences = np.log10(table[strategy]) - np.log10(table[other])
     differences = differences[(differences != 0) & np.isfinite(differences)]
     if not len(differences):
         return 1.0
     found: Any = wilcoxon(differences)
     return float(found.pvalue)
+
+
+def paired_ends(runs: Iterable[Run], measure: Measure) -> dict[str, list[float]]:
+    """strategy -> its measure at the end, one per (problem, seed) that every strategy ran, in the same order."""
+    groups = {
+        name: {(run.cell.problem, run.cell.seed): max(measure(run, run.cell.budget), SMALLEST) for run in same}
+        for name, same in by_strategy(runs).items()
+    }
+    shared = sorted(set.intersection(*(set(found) for found in groups.values()))) if groups else []
+    return {name: [found[pair] for pair in shared] for name, found in groups.items()}
 
 
 def _ranks(row: Sequence[float]) -> list[float]:
@@ -115,16 +125,6 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     place = share * (len(ordered) - 1)
     below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
     return below if below == above else below + (place % 1) * (above - below)
-
-
-def _paired(runs: Iterable[Run], measure: Measure) -> dict[str, list[float]]:
-    """strategy -> its measure at the end, one per (problem, seed) that every strategy ran, in the same order."""
-    groups = {
-        name: {(run.cell.problem, run.cell.seed): max(measure(run, run.cell.budget), SMALLEST) for run in same}
-        for name, same in by_strategy(runs).items()
-    }
-    shared = sorted(set.intersection(*(set(found) for found in groups.values()))) if groups else []
-    return {name: [found[pair] for pair in shared] for name, found in groups.items()}
 
 
 def _grouped(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[Run]]:

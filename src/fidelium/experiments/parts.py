@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from fidelium.experiments.metrics import MEASURES, by_problem, by_strategy, over_seeds, paired_test
+from fidelium.experiments.metrics import MEASURES, by_problem, by_strategy, over_seeds, paired_ends, paired_test
 from fidelium.experiments.ratios import FLOOR, ratios, rows_figure
 from fidelium.experiments.records import Run
 from fidelium.experiments.tables import Table, short
@@ -19,14 +19,9 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31")
 
 def mean_factor(runs: Sequence[Run], strategy: str, baseline: str) -> float:
     """How many times the baseline's regret a strategy ends with: the geometric mean over problems and seeds of both."""
-    ends = {
-        name: {(run.cell.problem, run.cell.seed): max(_MEASURE(run, run.cell.budget), FLOOR) for run in same}
-        for name, same in by_strategy(runs).items()
-        if name in (strategy, baseline)
-    }
-    shared = ends[strategy].keys() & ends[baseline].keys()
-    logs = [np.log(ends[strategy][pair]) - np.log(ends[baseline][pair]) for pair in shared]
-    return float(np.exp(np.mean(logs))) if logs else float("nan")
+    ends = paired_ends([run for run in runs if run.cell.strategy in (strategy, baseline)], _MEASURE)
+    logs = np.log(np.maximum(ends[strategy], FLOOR)) - np.log(np.maximum(ends[baseline], FLOOR))
+    return float(np.exp(np.mean(logs))) if len(logs) else float("nan")
 
 
 def part_table(runs: Sequence[Run], baseline: str) -> Table:

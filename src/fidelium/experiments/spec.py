@@ -6,7 +6,7 @@ title: Two strategies on two problems
 problems:
   branin:                             # alone, or {}: as in the paper's figures
   park1: {budget: 100, checkpoints: [30, 100], initial: {low: 5, high: 2}}
-strategies: [dnn-mfbo, sf-ei]         # ours, peers from outside, and parts of the default (without-...)
+strategies: [dnn-mfbo, sf-ei]         # ours, peers from outside, and the default without a part (without-...)
 seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
 longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
