@@ -25,7 +25,7 @@ from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Trial, TrialState
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Real, SearchSpace
-from fidelium.strategies.mf_gp_ucb import mf_gp_ucb
+from fidelium.strategies.recipes import mf_gp_ucb
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Independent
 from fidelium.surrogates.gp.joint import GaussianProcess

@@ -26,8 +26,7 @@ from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Trial, TrialState
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Real, SearchSpace
-from fidelium.strategies.mf_sko import mf_sko
-from fidelium.strategies.sf_ei import sf_ei
+from fidelium.strategies.recipes import mf_sko, sf_ei
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Additive, Independent
 from fidelium.surrogates.gp.joint import GaussianProcess

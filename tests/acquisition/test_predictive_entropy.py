@@ -35,7 +35,7 @@ from fidelium.history import Direction, History, Observations, Trial, TrialState
 from fidelium.numerics.padding import SMALLEST_BUCKET, pad_rows
 from fidelium.randomness import Key
 from fidelium.space import Integer, Real, SearchSpace
-from fidelium.strategies.mf_pes import mf_pes
+from fidelium.strategies.recipes import mf_pes
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Convolved, ConvolvedProcesses, MixedProcesses
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, Rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fidelium.cli.experiment import so_far
+from fidelium.cli.bench_live import so_far
 from fidelium.experiments.records import Cell, Run
 
 

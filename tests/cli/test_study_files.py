@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fidelium.cli.app import app
-from fidelium.config import load, schema
+from fidelium.config import load_study_file, study_schema
 from fidelium.storage import open_storage
 
 COMMANDS = [
@@ -32,7 +32,7 @@ def test_init_writes_a_study_that_loads_and_overwrites_nothing(call, tmp_path) -
     assert f"run it with: fidelium run {folder}/study.yaml" in answer.out
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["simulator.py", "study.schema.json", "study.yaml"]
-    assert load(folder / "study.yaml").name == "beam"
+    assert load_study_file(folder / "study.yaml").name == "beam"
     (folder / "simulator.py").write_text("mine")
     (folder / "study.yaml").unlink()
     again = call("init", folder)
@@ -44,7 +44,7 @@ def test_init_writes_a_study_that_loads_and_overwrites_nothing(call, tmp_path) -
 
 
 def test_the_schema_is_json(call) -> None:
-    assert json.loads(call("schema").out) == json.loads(json.dumps(schema()))
+    assert json.loads(call("schema").out) == json.loads(json.dumps(study_schema()))
 
 
 def test_a_storage_tells_what_it_has_and_forgets_what_it_must(call, study_file, tmp_path) -> None:

@@ -110,7 +110,7 @@ def test_watching_shows_what_happens_until_ctrl_c(call, study, storage, monkeypa
                 raise KeyboardInterrupt
             study.tell(5, 1.0)
 
-    monkeypatch.setattr("fidelium.cli.status.time", Clock())
+    monkeypatch.setattr("fidelium.cli.inspect.time", Clock())
     answer = call("status", storage, "--watch", "--every", "0.5")
     assert (answer.code, answer.err) == (0, "")
     assert Clock.naps == [0.5, 0.5]

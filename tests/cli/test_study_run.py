@@ -174,7 +174,7 @@ def test_a_worker_joins_a_study_and_its_budget(spawn, call, study_file, tmp_path
     ],
 )
 def test_bad_input_is_one_line(call, study_file, monkeypatch, arguments, message) -> None:
-    monkeypatch.setattr("fidelium.cli.cluster.PATIENCE", 1)
+    monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
     path = study_file()
     answer = call(*(path if each == "STUDY" else each for each in arguments))
     assert answer.code == 2
@@ -192,7 +192,7 @@ def test_no_dask_is_one_line(call, study_file, monkeypatch) -> None:
 
 def test_a_run_on_a_cluster_needs_workers_and_spends_the_budget_there(call, study_file, tmp_path, monkeypatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("fidelium.cli.cluster.PATIENCE", 1)
+    monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
     path = study_file(12)
     local = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
     with distributed.LocalCluster(n_workers=0, **local) as cluster:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from fidelium.cli import main
-from fidelium.surrogates.stacked_dnn import quick_choice
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
+from fidelium.tuning import search
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
 
 def test_the_quick_choice_is_printed_and_written(capsys, tmp_path, monkeypatch):
     few = (StackArchitecture((2, 2), (4, 4)), StackArchitecture((2, 2), (3, 3), 1e-2))
-    monkeypatch.setattr(quick_choice, "few_architectures", lambda fidelities: few)
+    monkeypatch.setattr(search, "few_architectures", lambda fidelities: few)
     file = tmp_path / "tuned.json"
     options = ["--problem", "park1", "--splits", "1", "--epochs", "20", "--json", str(file)]
     with pytest.raises(SystemExit) as end:

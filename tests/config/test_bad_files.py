@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fidelium.config import load
+from fidelium.config import load_study_file
 from fidelium.errors import ConfigError
 
 GOOD = """\
@@ -120,7 +120,7 @@ def message(tmp_path):
         path = tmp_path / "study.yaml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError) as caught:
-            load(path)
+            load_study_file(path)
         found = re.fullmatch(re.escape(str(path)) + r":(\d+): (.*)", str(caught.value))
         assert found is not None, caught.value  # one line, and it begins with the file
         return int(found[1]), found[2]
@@ -131,7 +131,7 @@ def message(tmp_path):
 def test_the_file_without_mistakes_is_good(tmp_path):
     (tmp_path / "deck.j2").write_text("{{ young }}")
     (tmp_path / "study.yaml").write_text(GOOD)
-    assert load(tmp_path / "study.yaml").name == "plate"
+    assert load_study_file(tmp_path / "study.yaml").name == "plate"
 
 
 @pytest.mark.parametrize(("old", "new", "line", "key", "sentence"), MISTAKES)
@@ -172,9 +172,9 @@ def test_of_several_mistakes_the_first_is_told(message):
 
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read .*gone\.yaml: No such file or directory; `fidelium init`"):
-        load(tmp_path / "gone.yaml")
+        load_study_file(tmp_path / "gone.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="it is not UTF-8 text"):
-        load(tmp_path / "binary.yaml")
+        load_study_file(tmp_path / "binary.yaml")
     with pytest.raises(ConfigError, match="Is a directory"):
-        load(tmp_path)
+        load_study_file(tmp_path)

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from fidelium.execution.command import Command
-from fidelium.execution.measured import Measured
-from fidelium.execution.program import ExternalProgram
+from fidelium.execution.base import Measured
+from fidelium.execution.program import Command, ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 

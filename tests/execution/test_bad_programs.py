@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fidelium.errors import EvaluationError
-from fidelium.execution.results import Pattern
+from fidelium.execution.result_rules import Pattern
 
 FAMILY = """
 import os, signal, sys, time
@@ -153,7 +153,7 @@ def test_a_cancelled_program_ends_promptly(lab, living):
 CHILD = """
 from pathlib import Path
 import os, resource, sys
-from fidelium.execution.command import Command
+from fidelium.execution.program import Command
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial

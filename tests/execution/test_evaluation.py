@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from fidelium.errors import EvaluationError, FidelityError, SettingError
-from fidelium.execution.command import Command
-from fidelium.execution.measured import Measured
-from fidelium.execution.program import ExternalProgram
-from fidelium.execution.results import Pattern
-from fidelium.execution.values import check_names, check_parameters, check_shell
+from fidelium.execution.base import Measured
+from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.result_rules import Pattern
+from fidelium.execution.substitution import check_names, check_parameters, check_shell
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 
@@ -99,12 +98,12 @@ def test_a_program_is_the_same_in_threads_and_in_other_processes(lab):
     trials = [Trial(number, {"x": number / 8}, Fidelity("fine", cost=1)) for number in range(6)]
     expected = [Measured(number / 8, 2.5) for number in range(6)]
     with ThreadPoolExecutor(3) as threads:
-        assert list(threads.map(program, trials)) == expected
+        assert list(threads.map(program.run, trials)) == expected
     with get_context("spawn").Pool(1) as processes:
-        assert processes.map(program, trials[:2]) == expected[:2]
+        assert processes.map(program.run, trials[:2]) == expected[:2]
     assert json.loads((lab.runs / "00003-fine" / "query.json").read_text())["position"] == 1
     with pytest.raises(FidelityError, match="no command for fidelity 'medium'; there are 'low', 'fine'"):
-        program(Trial(0, {}, Fidelity("medium", cost=1)))
+        program.run(Trial(0, {}, Fidelity("medium", cost=1)))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fidelium.errors import EvaluationError
-from fidelium.execution.command import Command
-from fidelium.execution.folders import safe_name
-from fidelium.execution.program import ExternalProgram
-from fidelium.execution.values import fill
+from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.run_folder import safe_name
+from fidelium.execution.substitution import fill
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 

@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fidelium.errors import EvaluationError, SettingError
-from fidelium.execution.measured import Measured
-from fidelium.execution.postprocess import PythonFunction
-from fidelium.execution.reading import finite
-from fidelium.execution.results import CsvCell, JsonPath, Pattern, ResultFile, reported_failure
+from fidelium.execution.base import Measured
+from fidelium.execution.result_rules import (
+    CsvCell,
+    JsonPath,
+    Pattern,
+    PythonFunction,
+    ResultFile,
+    finite,
+    reported_failure,
+)
 
 JSON = '{"results": {"mass": [1.5, {"a.b": "2.5"}], "": 3}, "name": "plate"}'
 TABLE = "step, mass ,stress\n0,1.5,10\n1,2.5D+01,11\n\n"

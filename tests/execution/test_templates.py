@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fidelium.errors import SettingError
-from fidelium.execution.bounded import BoundedLog, last_lines
-from fidelium.execution.templates import check_template, render
+from fidelium.execution.output_log import BoundedLog, last_lines
+from fidelium.execution.substitution import check_template, render
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from fidelium import problems
 from fidelium.errors import SettingError
 from fidelium.experiments.cell import initial_observations, run_cell
-from fidelium.experiments.records import Cell, is_complete, load, spent
+from fidelium.experiments.records import Cell, is_complete, load_run, spent
 
 INITIAL = (("low", 5), ("high", 2))
 
@@ -42,7 +42,7 @@ def test_initial_sizes_can_be_chosen():
 
 
 def test_a_record_tells_the_whole_course(folder):
-    run = load(cell_of(), folder)
+    run = load_run(cell_of(), folder)
     problem = problems.get("park1")
     # random asks the target four times, and what is left at the lowest
     assert [query["fidelity"] for query in run.queries] == ["high"] * 4 + ["low"] * 5
@@ -60,7 +60,7 @@ def test_a_record_tells_the_whole_course(folder):
 
 
 def test_without_a_model_the_best_observed_design_is_recommended_from_what_was_known_at_that_cost(folder):
-    run = load(cell_of(), folder)
+    run = load_run(cell_of(), folder)
     assert [made["cost"] for made in run.recommendations] == sorted(cell_of().recommendation_costs)
     for made in run.recommendations:
         assert made["recommendation_regret"] == pytest.approx(run.simple_regret(made["cost"]))
@@ -70,7 +70,7 @@ def test_without_a_model_the_best_observed_design_is_recommended_from_what_was_k
 def test_a_model_recommends_what_it_believes(tmp_path):
     cell = replace(cell_of(strategy="sf-ei"), budget=20.0, checkpoints=(15.0, 20.0))
     run_cell(cell, tmp_path)
-    run, problem = load(cell, tmp_path), problems.get("park1")
+    run, problem = load_run(cell, tmp_path), problems.get("park1")
     for made in run.recommendations:
         true_value = problem.evaluate(made["recommended"], "high")
         assert made["recommendation_regret"] == pytest.approx(problem.optimum - true_value)
@@ -79,7 +79,7 @@ def test_a_model_recommends_what_it_believes(tmp_path):
 
 
 def test_a_run_answers_for_every_cost(folder):
-    run = load(cell_of(), folder)
+    run = load_run(cell_of(), folder)
     assert run.simple_regret(5) == run.start["simple_regret"]
     assert run.simple_regret(25) == run.queries[1]["simple_regret"]
     assert run.best_value(25) == pytest.approx(problems.get("park1").optimum - run.simple_regret(25))
@@ -111,13 +111,13 @@ def test_an_error_leaves_no_complete_record(tmp_path):
 
 def test_records_of_another_experiment_are_not_mixed_in(folder):
     with pytest.raises(SettingError, match="other checkpoints or initial points; choose another folder"):
-        load(replace(cell_of(), checkpoints=(45.0,)), folder)
+        load_run(replace(cell_of(), checkpoints=(45.0,)), folder)
 
 
 def test_a_cell_whose_time_is_up_stops_with_what_it_has(folder, tmp_path):
     limited = replace(cell_of(), longest=1e-9)
     run_cell(limited, tmp_path)
-    stopped, whole = load(limited, tmp_path), load(cell_of(), folder)
+    stopped, whole = load_run(limited, tmp_path), load_run(cell_of(), folder)
     assert [query["spent"] for query in stopped.queries] == [10]
     assert stopped.stopped_at == 10
     assert whole.stopped_at is None

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
-from fidelium.experiments.estimate import Clock
 from fidelium.experiments.metrics import MEASURES, SMALLEST, mean_ranks, over_seeds, paired_test, summarise
 from fidelium.experiments.records import Cell, Run, write, writing
-from fidelium.experiments.tables import rank_table, regret_tables, summary_tables, time_table
+from fidelium.experiments.report import rank_table, regret_tables, summary_tables, time_table
+from fidelium.experiments.runner import Clock
 
 SIMPLE = MEASURES["simple regret"]
 

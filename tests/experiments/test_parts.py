@@ -10,10 +10,9 @@ import pytest
 
 import fidelium as fd
 from fidelium.errors import UnknownNameError
-from fidelium.experiments import contenders
+from fidelium.experiments import methods
 from fidelium.experiments.cell import initial_observations
-from fidelium.experiments.parts import mean_factor, part_figure, part_table
-from fidelium.experiments.ratios import FLOOR
+from fidelium.experiments.ratios import FLOOR, mean_factor, part_figure, part_table
 from fidelium.experiments.report import PARTS, write_report
 from fidelium.experiments.spec import make_spec, shipped_spec
 from fidelium.randomness import Key
@@ -39,31 +38,31 @@ def runs(make_run):
     ]
 
 
-@pytest.mark.parametrize("name", contenders.ablations())
+@pytest.mark.parametrize("name", methods.ablations())
 def test_a_part_is_removed_and_the_random_parts_stay(name):
-    strategy: Any = contenders.resolve(name)
+    strategy: Any = methods.resolve(name)
     whole = dnn_mfbo()
     assert strategy != whole
-    assert contenders.resolve(name) == strategy
+    assert methods.resolve(name) == strategy
     assert strategy.steady == (None if name == "without-steady-features" else whole.steady)
 
 
 def test_the_shipped_ablation_has_all_parts_and_the_whole():
     spec = shipped_spec("ablation")
-    assert spec.strategies == ("dnn-mfbo", *contenders.ablations())
+    assert spec.strategies == ("dnn-mfbo", *methods.ablations())
     assert spec.baseline == "dnn-mfbo"
     assert len(spec.cells()) == len(spec.problems) * len(spec.strategies) * len(spec.seeds)
 
 
 def test_what_is_no_part_is_refused():
     with pytest.raises(UnknownNameError, match="without-luck"):
-        contenders.check("without-luck")
+        methods.check("without-luck")
     with pytest.raises(UnknownNameError, match="without-luck"):
-        contenders.resolve("without-luck")
+        methods.resolve("without-luck")
 
 
 def _family(name: str) -> Family:
-    strategy: Any = contenders.resolve(name)
+    strategy: Any = methods.resolve(name)
     return strategy.surrogate.family
 
 
@@ -90,7 +89,7 @@ def test_without_doubt_no_belief_moves():
 @pytest.mark.parametrize("name", ["without-cheap-queries", "without-noise-in-gain"])
 def test_a_study_goes_on_without_a_part(name):
     problem = fd.problems.get("peaks")
-    strategy: Any = contenders.resolve(name)
+    strategy: Any = methods.resolve(name)
     strategy = replace(strategy, surrogate=replace(strategy.surrogate, steps=3))
     study = fd.create_study(problem.space, problem.ladder, direction="maximize", strategy=strategy, initial={})
     for params, fidelity, value in initial_observations(problem, 0):

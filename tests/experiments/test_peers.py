@@ -16,7 +16,7 @@ import pytest
 from fidelium.cli import main
 from fidelium.errors import SettingError, UnknownNameError
 from fidelium.experiments import peers
-from fidelium.experiments.peers import formulas, native
+from fidelium.experiments.peers import shared
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 
 ROOT = Path(__file__).parents[2]
@@ -97,24 +97,24 @@ def test_our_own_strategies_need_no_extra(no_extra):
 
 
 def test_gains_are_per_cost_and_an_estimated_gain_below_zero_is_no_reason_to_pay_more():
-    assert formulas.per_cost(0.5, 10.0) == 0.05
-    assert formulas.per_cost(-0.01, 1.0) > formulas.per_cost(-0.01, 100.0)
+    assert shared.per_cost(0.5, 10.0) == 0.05
+    assert shared.per_cost(-0.01, 1.0) > shared.per_cost(-0.01, 100.0)
 
 
 def test_values_are_standardised_even_when_there_is_no_spread():
     y = np.array([3.0, 5.0, 10.0])
-    z = formulas.standardised(y, formulas.units_of(y))
+    z = shared.standardised(y, shared.units_of(y))
     assert np.mean(z) == pytest.approx(0.0)
     assert np.var(z, ddof=1) == pytest.approx(1.0)
-    assert formulas.units_of(np.array([4.0])) == (4.0, 1.0)
-    assert formulas.units_of(np.array([4.0, 4.0])) == (4.0, 1.0)
+    assert shared.units_of(np.array([4.0])) == (4.0, 1.0)
+    assert shared.units_of(np.array([4.0, 4.0])) == (4.0, 1.0)
 
 
 def test_fidelities_become_a_last_column_that_grows_to_the_target():
-    assert formulas.numbered(3) == (0.0, 1.0, 2.0)
-    assert formulas.spaced(3) == (0.0, 0.5, 1.0)
-    assert formulas.spaced(1) == (1.0,)
-    np.testing.assert_array_equal(formulas.with_column(np.eye(2), 0.5), [[1, 0, 0.5], [0, 1, 0.5]])
+    assert shared.numbered(3) == (0.0, 1.0, 2.0)
+    assert shared.spaced(3) == (0.0, 0.5, 1.0)
+    assert shared.spaced(1) == (1.0,)
+    np.testing.assert_array_equal(shared.with_column(np.eye(2), 0.5), [[1, 0, 0.5], [0, 1, 0.5]])
 
 
 # --- the parameters of other libraries
@@ -131,15 +131,15 @@ KINDS = SearchSpace(
 def test_values_lead_back_to_the_same_design():
     for unit_x in KINDS.sample(np.random.default_rng(0), 200):
         params = KINDS.decode(unit_x)
-        values = native.to_values(KINDS, params)
+        values = shared.to_values(KINDS, params)
         assert KINDS.parameters["steel"].encode(params["steel"])[values["steel"]] == 1.0
-        again = native.to_params(KINDS, values)
+        again = shared.to_params(KINDS, values)
         assert again == params
         assert type(again["steel"]) is type(params["steel"])
 
 
 def test_values_just_outside_the_bounds_are_moved_inside():
-    params = native.to_params(KINDS, {"size": 10.000000000000002, "cells": np.int64(7), "steel": np.int64(2)})
+    params = shared.to_params(KINDS, {"size": 10.000000000000002, "cells": np.int64(7), "steel": np.int64(2)})
     assert params == {"size": 10.0, "cells": 7, "steel": None}
     assert KINDS.validate(params) == params
 
@@ -148,7 +148,7 @@ def test_a_library_is_quiet_inside_and_as_it_was_afterwards(caplog):
     logger = logging.getLogger("fidelium-test-peer.part")
     logging.getLogger("fidelium-test-peer").setLevel(logging.INFO)
 
-    @native.quiet("fidelium-test-peer")
+    @shared.quiet("fidelium-test-peer")
     def fail():
         logger.warning("inside")
         raise ZeroDivisionError

@@ -39,11 +39,11 @@ def the_peer(name: str, monkeypatch: pytest.MonkeyPatch) -> Strategy:
     peer = peers.resolve(name)
     assert isinstance(peer, Strategy)
     if name == "botorch-mfkg":  # in seconds, not minutes
-        from fidelium.experiments.peers import botorch_mfkg
-        from fidelium.experiments.peers.botorch_parts import Search
+        from fidelium.experiments.peers import botorch
+        from fidelium.experiments.peers.botorch_models import Search
 
-        monkeypatch.setattr(botorch_mfkg, "FANTASIES", 8)
-        monkeypatch.setattr(botorch_mfkg, "SEARCH", Search(restarts=2, raw_samples=16, steps=50))
+        monkeypatch.setattr(botorch, "FANTASIES", 8)
+        monkeypatch.setattr(botorch, "SEARCH", Search(restarts=2, raw_samples=16, steps=50))
     return peer
 
 

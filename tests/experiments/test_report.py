@@ -11,8 +11,7 @@ import pytest
 from matplotlib.image import imread
 
 from fidelium import problems
-from fidelium.experiments.figures import regret_figure, time_figure
-from fidelium.experiments.looks import look_of
+from fidelium.experiments.figures import look_of, regret_figure, time_figure
 from fidelium.experiments.report import ARENA, PAPER, write_report
 from fidelium.experiments.spec import make_spec, shipped_spec
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fidelium.experiments.records import Cell, is_complete, load
+from fidelium.experiments.records import Cell, is_complete, load_run
+from fidelium.experiments.report import regret_tables, summary_tables
 from fidelium.experiments.runner import BusyFolderError, _alone_in, run_cells
 from fidelium.experiments.spec import load_spec
-from fidelium.experiments.tables import regret_tables, summary_tables
 
 SPEC = """
 name: killed
@@ -30,7 +30,7 @@ def start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 def tables(spec: Path, folder: Path) -> list[str]:
-    runs = [load(cell, folder) for cell in load_spec(spec).cells()]
+    runs = [load_run(cell, folder) for cell in load_spec(spec).cells()]
     return [table.markdown() for table in [*regret_tables(runs), *summary_tables(runs)]]
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from fidelium.numerics.linalg import condition_root_rows, log_evidence, log_normal, weight_posterior
+from fidelium.numerics.linalg import condition_root_rows, dense_weight_posterior, log_evidence, log_normal
 
 evidence = jax.jit(log_evidence)
 evidence_gradients = jax.jit(jax.grad(log_evidence, argnums=(0, 1, 2)))
-posterior = jax.jit(weight_posterior)
+posterior = jax.jit(dense_weight_posterior)
 conditioned = jax.jit(condition_root_rows)
 normal = jax.jit(log_normal)
 

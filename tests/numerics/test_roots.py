@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fidelium.numerics.linalg import DenseRoot, LowRankRoot, Root, weight_posterior
 from fidelium.numerics.padding import SMALLEST_BUCKET
-from fidelium.numerics.roots import DenseRoot, LowRankRoot, Root, weight_posterior
 
 posterior = jax.jit(weight_posterior)
 

@@ -17,9 +17,9 @@ from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 from fidelium.storage import StudyRecord, open_storage, schema_version, upgrade
 from fidelium.storage.sql import schema
-from fidelium.storage.sql.address import parse_address
+from fidelium.storage.sql.schema import MIGRATIONS, _existing
 from fidelium.storage.sql.tables import METADATA
-from fidelium.storage.sql.upgrade import MIGRATIONS, _existing
+from fidelium.storage.sql.url import parse_address
 from fidelium.testing.storage_cases import make_record, make_trial
 
 FROZEN = Path(__file__).parent / "frozen"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fidelium.errors import StorageError
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.storage.text import (
+from fidelium.storage.serialise import (
     LONGEST_REASON,
     bounded_reason,
     checked_name,

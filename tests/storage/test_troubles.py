@@ -14,8 +14,8 @@ from fidelium.errors import StorageError
 from fidelium.storage import open_storage
 from fidelium.storage.memory import MemoryStorage
 from fidelium.storage.sql import database as databases
-from fidelium.storage.sql.address import parse_address
 from fidelium.storage.sql.storage import SqlStorage
+from fidelium.storage.sql.url import parse_address
 from fidelium.testing.storage_cases import make_record, make_trial
 
 EXAMPLES = r"looks like 'sqlite:///file.db' or 'postgresql\+psycopg://user:password@host/database'"

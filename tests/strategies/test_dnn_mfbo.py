@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fidelium.acquisition.base import Designs
-from fidelium.acquisition.entropy import joint_gain, paper_gain
-from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.acquisition.entropy import EntropySearch, joint_gain, paper_gain
 from fidelium.errors import BudgetError, NoDataError
 from fidelium.history import History, Query
 from fidelium.numerics.padding import SMALLEST_BUCKET

@@ -9,23 +9,21 @@ import pytest
 
 from fidelium import create_study
 from fidelium.acquisition.base import Designs
-from fidelium.acquisition.entropy import paper_gain
-from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.acquisition.entropy import EntropySearch, paper_gain
 from fidelium.errors import FidelityError, UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Query, Trial, TrialState
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Real, SearchSpace
-from fidelium.strategies import remembered
 from fidelium.strategies.base import Modelled, Strategy
 from fidelium.strategies.dnn_mfbo import dnn_mfbo_paper
 from fidelium.strategies.initial_design import default_sizes
 from fidelium.strategies.searched import SearchedStrategy, initial_data
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
-from fidelium.surrogates.stacked_dnn.architecture import Scored, StackArchitecture
-from fidelium.surrogates.stacked_dnn.quick_choice import QuickChoice
-from fidelium.surrogates.stacked_dnn.smac_search import SmacSearch
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
+from fidelium.tuning import memory
+from fidelium.tuning.search import QuickChoice, Scored, SmacSearch
 
 SPACE = SearchSpace({"a": Real(0, 1), "b": Real(0, 1), "c": Real(0, 1)})
 LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("high", 10)))
@@ -54,7 +52,7 @@ def tiny(architecture: StackArchitecture) -> SurrogateStrategy:
 @pytest.fixture(autouse=True)
 def _fresh_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("FIDELIUM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(remembered, "_found", {})
+    monkeypatch.setattr(memory, "_found", {})
 
 
 def value(params, fidelity: Fidelity) -> float:
@@ -150,7 +148,7 @@ def test_before_the_data_are_complete_or_with_too_few_the_default_serves():
 
 def test_another_process_finds_the_answer_in_its_file(monkeypatch):
     first = SearchedStrategy(Told(), tiny, SIZES).architecture(history(DESIGN))
-    monkeypatch.setattr(remembered, "_found", {})
+    monkeypatch.setattr(memory, "_found", {})
     search = Told()
     assert SearchedStrategy(search, tiny, SIZES).architecture(history(DESIGN, LATER)) == first
     assert search.runs == []
@@ -176,7 +174,7 @@ def test_a_file_that_makes_no_sense_is_as_good_as_none(tmp_path, monkeypatch, br
     SearchedStrategy(Told(), tiny, SIZES).architecture(history(DESIGN))
     (file,) = (tmp_path / "cache" / "architectures").iterdir()
     file.write_text(broken)
-    monkeypatch.setattr(remembered, "_found", {})
+    monkeypatch.setattr(memory, "_found", {})
     search = Told()
     found = SearchedStrategy(search, tiny, SIZES).architecture(history(DESIGN))
     assert found == StackArchitecture((2, 2), (7, 7), 1e-2)
@@ -218,7 +216,7 @@ def test_a_study_searches_once_and_a_resumed_one_repeats(monkeypatch):
 
     first, search = run()
     assert search.runs == [7]
-    monkeypatch.setattr(remembered, "_found", {})
+    monkeypatch.setattr(memory, "_found", {})
     again, search = run()
     assert again == first
     assert search.runs == []

@@ -169,13 +169,13 @@ def test_given_is_refitting_with_the_expected_value_observed(random_stack, fidel
     phi = jnp.stack(
         [features_of(layer, x, None if f is None else jnp.asarray(f)) for x, f in zip(POINTS, belows, strict=True)]
     )
-    mean, root = linalg.weight_posterior(phi, jnp.asarray(y), layer.noise_var * jnp.ones(6), jnp.ones(6))
+    mean, root = linalg.dense_weight_posterior(phi, jnp.asarray(y), layer.noise_var * jnp.ones(6), jnp.ones(6))
     learned = eqx.tree_at(lambda layer: (layer.weight_mean, layer.weight_root), layer, (mean, root))
     before = eqx.tree_at(lambda stack: stack.layers[fidelity], stack, learned)
     below_x = marginals(before, X)[0][fidelity - 1] if fidelity else None
     more = jnp.concatenate([phi, features_of(layer, X, below_x)[None]])
     more_y = jnp.append(y, mean @ more[-1])
-    mean, root = linalg.weight_posterior(more, more_y, layer.noise_var * jnp.ones(7), jnp.ones(7))
+    mean, root = linalg.dense_weight_posterior(more, more_y, layer.noise_var * jnp.ones(7), jnp.ones(7))
     updated = given(before, X, fidelity).layers[fidelity]
     np.testing.assert_allclose(updated.weight_mean, mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(updated.weight_root @ updated.weight_root.T, root @ root.T, rtol=1e-7, atol=1e-9)

@@ -51,7 +51,7 @@ def solved() -> tuple[VariationalLayer, PaddedData, Array]:
     network, data, noise_std = SMALL.draw(2, jr.key(0)), data_of(11), 0.2
     phi = jax.vmap(lambda x: network.of_both(x, None))(data.x)
     noise_var = jnp.full(len(data.y), noise_std**2)
-    mean, root = linalg.weight_posterior(phi, data.y, noise_var, data.mask)
+    mean, root = linalg.dense_weight_posterior(phi, data.y, noise_var, data.mask)
     lower = jnp.linalg.cholesky(root @ root.T)
     evidence = linalg.log_evidence(phi, data.y, noise_var, data.mask)
     return layer_with(network, mean, lower, noise_std), data, evidence

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import jax
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.history import History
+from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
 
@@ -78,3 +81,16 @@ def best_target_value(posterior: Posterior, history: History) -> float | None:
     """The best value observed at the target, in the model's units; None if there is none."""
     y = history.observations[-1].y
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
+
+
+def marginals_at(
+    posterior: Posterior, unit_x: NDArray[np.float64]
+) -> tuple[Float[np.ndarray, "n m"], Float[np.ndarray, "n m"]]:
+    """Mean and variance of f_m at every design, a row of `unit_x`; padded, so that more designs do not recompile."""
+    means, variances = _marginals(posterior, pad_rows(unit_x, bucket(len(unit_x))))
+    return np.asarray(means)[: len(unit_x)], np.asarray(variances)[: len(unit_x)]
+
+
+@jax.jit
+def _marginals(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+    return jax.vmap(posterior.marginals)(x)

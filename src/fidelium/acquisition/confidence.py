@@ -19,10 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents
-from fidelium.acquisition.entropy_search import LEAST_RISE
+from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, marginals_at
+from fidelium.acquisition.entropy import LEAST_RISE
 from fidelium.acquisition.maximise import search
-from fidelium.acquisition.moments import marginals_at
 from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.randomness import Key

@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents
+from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, marginals_at
 from fidelium.acquisition.maximise import search
-from fidelium.acquisition.moments import marginals_at
 from fidelium.history import History
 from fidelium.numerics.normal import log_improvement
 from fidelium.randomness import Key

@@ -12,19 +12,17 @@ from typing import Annotated
 import typer
 
 from fidelium import __version__
-from fidelium.cli.answers import best, predict, recommend
 from fidelium.cli.ask_tell import ask, tell
 from fidelium.cli.bench import bench
 from fidelium.cli.demo import demo
-from fidelium.cli.exchange import export, import_
-from fidelium.cli.lists import problems, strategies
+from fidelium.cli.export_import import export, import_
+from fidelium.cli.init import init, schema
+from fidelium.cli.inspect import best, predict, problems, recommend, status, strategies
+from fidelium.cli.output import examples
 from fidelium.cli.plot import plot
 from fidelium.cli.run import run, worker
-from fidelium.cli.starting import init, schema
-from fidelium.cli.status import status
 from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
-from fidelium.cli.words import examples
 from fidelium.errors import FideliumError
 
 app = typer.Typer(

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fidelium.cli.locate import find, open_study, start_study
 from fidelium.cli.options import Name, Where
-from fidelium.cli.where import find, load, start
-from fidelium.cli.words import counted, print_json, say
+from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
 
 _FIELDS = ("number", "value", "failed", "measured_cost")
@@ -31,7 +31,7 @@ def ask(
     place = find(where, name)
     file_budget = math.inf if place.budget is None else place.budget
     total = file_budget if budget is None else budget
-    study = start(place)
+    study = start_study(place)
     try:
         trial = study.ask(total)
     except BudgetError as spent:  # no mistake: a script's loop ends here
@@ -62,7 +62,7 @@ def tell(
         if any(each is not None for each in (value, failed, measured_cost)):
             raise SettingError("with - everything comes from stdin: leave the value and the options out")
         told = _from_stdin()
-    study, trial = load(find(where, name)), _trial_number(told.pop("number", None))
+    study, trial = open_study(find(where, name)), _trial_number(told.pop("number", None))
     if give_back:
         ended = study.give_back(trial)
     else:

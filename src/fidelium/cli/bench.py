@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from fidelium.cli.bench_storage import storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fidelium.experiments.report import Style
     from fidelium.experiments.spec import Spec
     from fidelium.experiments.speed import Speed
+
 
 bench = typer.Typer(help="Measure strategies (their regret against cost, and their speed), and storages.")
 
@@ -79,9 +81,9 @@ def regret(
     markdown: Annotated[Path | None, typer.Option(help="File to write the tables to, as Markdown.")] = None,
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
-    from fidelium.cli.experiment import print_tables, run_experiment
+    from fidelium.cli.bench_live import print_tables, run_experiment
+    from fidelium.experiments.report import regret_tables, summary_tables, time_table
     from fidelium.experiments.spec import SYNTHETIC, make_spec
-    from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
     plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
@@ -141,7 +143,32 @@ def speed(
         typer.echo(f"results written to {json}")
 
 
-bench.command()(storage)
+@bench.command()
+def storage(
+    url: Annotated[
+        list[str] | None, typer.Argument(help="Storages to measure; memory and a new SQLite file if none is given.")
+    ] = None,
+    processes: Annotated[list[int] | None, typer.Option(help="Processes at once; may be repeated.", min=1)] = None,
+    trials: Annotated[int, typer.Option(help="Trials in all.", min=1)] = 400,
+) -> None:
+    """Time what a storage does for an ask and for a tell, without choosing or evaluating anything.
+
+    Example: fidelium bench storage sqlite:///night.db postgresql://me@server/studies --processes 1 --processes 4
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from fidelium.experiments.storage_speed import measure
+
+    table = Table("storage", "processes", "asks / s", "tells / s", "load all, s", title=f"{trials} trials")
+    with _places(url) as places:
+        for name, place in places.items():
+            for count in processes or [1, 4]:
+                with Console(stderr=True).status(f"measuring {name} with {count} processes"):
+                    speed = measure(place, count, trials)
+                rates = (f"{speed.asks_per_second:,.0f}", f"{speed.tells_per_second:,.0f}", f"{speed.load_seconds:.3f}")
+                table.add_row(name, str(count), *rates)
+    Console().print(table)
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
@@ -156,7 +183,7 @@ def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path 
 def _run_and_report(
     spec: Spec, style: Style, command: str, quick: bool, workers: int, folder: Path, page: Path
 ) -> None:
-    from fidelium.cli.experiment import print_tables, run_experiment
+    from fidelium.cli.bench_live import print_tables, run_experiment
     from fidelium.experiments.report import headline_tables, write_report
 
     spec, command = (spec.quick(), f"{command} --quick") if quick else (spec, command)
@@ -194,3 +221,15 @@ def _print_growth(results: Sequence[Speed]) -> None:
     for name in dict.fromkeys(result.strategy for result in results):
         seconds = {sum(each.sizes): each.steady["total"] for each in results if each.strategy == name}
         typer.echo(f"{name}: {many} observations take {seconds[many] / seconds[few]:.1f} times as long as {few}")
+
+
+@contextmanager
+def _places(urls: list[str] | None) -> Iterator[dict[str, str | None]]:
+    """What to call each storage, and its URL, None for memory."""
+    if urls:
+        from fidelium.storage.sql.url import parse_address
+
+        yield {str(parse_address(url)): url for url in urls}  # without passwords
+        return
+    with tempfile.TemporaryDirectory(prefix="fidelium-") as folder:
+        yield {"memory": None, "SQLite": f"sqlite:///{Path(folder) / 'speed.db'}"}

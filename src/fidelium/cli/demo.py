@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fidelium.cli.files import make_folder
+from fidelium.cli.output import make_folder
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -24,7 +24,7 @@ def complete_where(incomplete: str) -> list[str]:
 
 def complete_name(context: typer.Context, incomplete: str) -> list[str]:
     """Names of the studies in the storage that was named before."""
-    from fidelium.cli.where import find
+    from fidelium.cli.locate import find
     from fidelium.storage import open_storage
 
     where = next(iter(context.args), None) or context.params.get("where")  # the option has no value yet: not parsed

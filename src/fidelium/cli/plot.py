@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fidelium.cli.files import make_folder
+from fidelium.cli.locate import find, open_study
 from fidelium.cli.options import Name, Where, complete_problem
-from fidelium.cli.where import find, load
-from fidelium.cli.words import examples
+from fidelium.cli.output import examples, make_folder
 from fidelium.errors import SettingError
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ Out = Annotated[Path, typer.Option(help="Folder for the picture.")]
 def study(where: Where, name: Name = None, out: Out = Path("plots")) -> None:
     """Draw how a study went, and what its model believes."""
     from fidelium import plots
-    from fidelium.execution.folders import safe_name
+    from fidelium.execution.run_folder import safe_name
 
-    chosen = load(find(where, name))
+    chosen = open_study(find(where, name))
     figure = plots.overview(chosen)
     _write(figure, out, f"{safe_name(chosen.name or 'study')}-overview")
 

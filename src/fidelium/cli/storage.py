@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from fidelium.cli.locate import find, store_of
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.where import find, store_of
-from fidelium.cli.words import console, counted, examples, grid, print_json, visible
+from fidelium.cli.output import console, counted, examples, grid, print_json, visible
 
 storage = typer.Typer(help="Look after the databases that studies are kept in.", no_args_is_help=False)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fidelium.cli.words import first_line
+from fidelium.cli.output import first_line
 from fidelium.fidelity import Fidelity
 from fidelium.history import History, Trial, TrialState
 from fidelium.numbers import exact_sum

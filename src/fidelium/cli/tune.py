@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fidelium.experiments.tuning import Tuned
-    from fidelium.surrogates.stacked_dnn.architecture import Scored, Watch
+    from fidelium.history import Observations
+    from fidelium.problems import Problem
+    from fidelium.tuning.search import Scored, Watch
+    from fidelium.tuning.tune import Tuned
 
 
 def tune(
@@ -31,15 +33,15 @@ def tune(
     from json import dumps
 
     from fidelium import problems
-    from fidelium.experiments import tuning
-    from fidelium.surrogates.stacked_dnn.crossvalidation import CrossValidation
+    from fidelium.tuning import tune as tuning
+    from fidelium.tuning.cross_validation import CrossValidation
 
-    study = tuning.study_of(problems.get(problem), seed)
+    observations = _initial_observations(problems.get(problem), seed)
     results: list[Tuned] = []
     for each in tuning.METHODS if method == "both" else [method]:
         with _bar(each) as watch:
             found = tuning.tune(
-                study,
+                observations,
                 each,
                 seed=seed,
                 evaluations=evaluations,
@@ -52,6 +54,17 @@ def tune(
     if json is not None:
         json.write_text(dumps(tuning.report(results), indent=2) + "\n")
         typer.echo(f"results written to {json}")
+
+
+def _initial_observations(problem: Problem, seed: int) -> tuple[Observations, ...]:
+    """The problem's initial observations, the same as in all experiments with this seed."""
+    from fidelium.experiments.cell import initial_observations
+    from fidelium.study import create_study
+
+    study = create_study(problem.space, problem.ladder, direction=problem.direction, seed=seed, initial={})
+    for params, fidelity, value in initial_observations(problem, seed):
+        study.add_observation(params, fidelity, value)
+    return study.history().observations
 
 
 @contextmanager

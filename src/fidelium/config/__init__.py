@@ -1,29 +1,25 @@
-"""The study's file, `study.yaml`: what it may say, what it means, and one to start from.
+"""The study's file, `study.yaml`: what it may say, and what it means.
 
-The names below are imported when first used: a glance at a file must not wait for the checks of all its keys.
+The names below are imported when first used: a quick look at a file must not wait for the checks of all its keys.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fidelium.config.glancing import Glance, glance
-    from fidelium.config.loading import load
-    from fidelium.config.model import schema
-    from fidelium.config.starter import starter, starter_files
-    from fidelium.config.study_file import Failures, StudyFile
+    from fidelium.config.load import Failures, StudyFile, load_study_file
+    from fidelium.config.peek import Peek, peek_study_file
+    from fidelium.config.schema import study_schema
 
-__all__ = ["Failures", "Glance", "StudyFile", "glance", "load", "schema", "starter", "starter_files"]
+__all__ = ["Failures", "Peek", "StudyFile", "load_study_file", "peek_study_file", "study_schema"]
 
 _HOMES = {
-    "Failures": "study_file",
-    "Glance": "glancing",
-    "StudyFile": "study_file",
-    "glance": "glancing",
-    "load": "loading",
-    "schema": "model",
-    "starter": "starter",
-    "starter_files": "starter",
+    "Failures": "load",
+    "Peek": "peek",
+    "StudyFile": "load",
+    "load_study_file": "load",
+    "peek_study_file": "peek",
+    "study_schema": "schema",
 }
 
 

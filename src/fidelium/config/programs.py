@@ -6,14 +6,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from fidelium.config.model import FidelitySection, ProgramSection, ResultSection, StudySection
-from fidelium.config.nodes import Document
-from fidelium.execution.command import Command, check_inside
-from fidelium.execution.postprocess import PythonFunction
-from fidelium.execution.program import ExternalProgram
-from fidelium.execution.results import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
-from fidelium.execution.templates import check_template
-from fidelium.execution.values import GIVEN_NAMES, check_names, check_shell, check_variable, escaped
+from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
+from fidelium.config.yaml_document import Document
+from fidelium.execution.program import Command, ExternalProgram, check_inside
+from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, PythonFunction, ResultFile, ResultRule
+from fidelium.execution.substitution import (
+    GIVEN_NAMES,
+    check_names,
+    check_shell,
+    check_template,
+    check_variable,
+    escaped,
+)
 
 
 def program_of(document: Document, study: StudySection, parameters: Collection[str]) -> ExternalProgram:

@@ -1,22 +1,121 @@
-"""An external program as an objective: one command per fidelity, a folder for every evaluation."""
+"""External programs as objectives: one command per fidelity, a folder for every evaluation.
+
+A program is started without a shell, each of its arguments as it is: a value is an argument, or a part of one, and
+never code. A shell must be asked for; values then reach it through files and environment variables only.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from threading import Event
 from typing import Any
 
 from fidelium.errors import EvaluationError, FidelityError, SettingError
-from fidelium.execution.bounded import last_lines
-from fidelium.execution.command import Command
-from fidelium.execution.folders import Asked, new_folder, note_outcome, write_query
-from fidelium.execution.measured import Measured
-from fidelium.execution.process import STDERR, Ending, run_guarded
-from fidelium.execution.results import reported_failure
+from fidelium.execution.base import Measured
+from fidelium.execution.output_log import last_lines
+from fidelium.execution.process import STDERR, STDOUT, Ending, Start, run_guarded
+from fidelium.execution.result_rules import RESULT, ResultFile, ResultRule, reported_failure
+from fidelium.execution.run_folder import QUERY, Asked, new_folder, note_outcome, write_query
+from fidelium.execution.substitution import GIVEN_NAMES, check_variable, fill, render
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
+
+_SHELL = ("/bin/sh", "-c")
+_VARIABLES = tuple(name for name in GIVEN_NAMES if name != "params")  # those may be too long for a variable
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a program is run, and where its result is found.
+
+    Args:
+        argv: the program and its arguments, with `{name}` for values; with `shell` the one line for the shell.
+        shell: whether `argv` is a line for /bin/sh.
+        timeout: seconds it may take, None for any time.
+        environment: variables set in addition to fidelium's own, with `{name}` for values.
+        templates: file in the trial's folder -> Jinja template it is made from.
+        result: where the value is found.
+        grace: seconds between SIGTERM and SIGKILL when it has to end.
+        limit: bytes kept of the beginning and of the end of each of stdout and stderr.
+
+    Raises:
+        SettingError: if there is no program, a number is out of its range, or a file lies outside the trial's folder.
+    """
+
+    argv: tuple[str, ...]
+    shell: bool = False
+    timeout: float | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, Path] = field(default_factory=dict)
+    result: ResultRule = ResultFile()
+    grace: float = 5.0
+    limit: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if not self.argv or not self.argv[0]:
+            raise SettingError("a command needs a program, got none")
+        if self.shell and len(self.argv) != 1:
+            raise SettingError(f"with a shell a command is one line of text, got {list(self.argv)!r}")
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise SettingError(f"a timeout must be a number of seconds above 0, got {self.timeout!r}")
+        if self.limit < 0 or not 0 <= self.grace < math.inf:
+            raise SettingError(f"limit and grace must not be negative, got {self.limit!r} and {self.grace!r}")
+        if any("\0" in argument for argument in self.argv):
+            raise SettingError(f"no argument can hold a NUL character, got {list(self.argv)!r}")
+        for name in (*self.templates, self.result.file):
+            check_inside(name)
+        for name in self.environment:
+            check_variable(name)
+
+    def prepared(self, asked: Asked, folder: Path, here: Path) -> Start:
+        """Render the input files and fill in the values: what is left is to start the program.
+
+        Args:
+            asked: the query.
+            folder: the trial's folder.
+            here: the folder of the study's file.
+
+        Raises:
+            SettingError: if a name is unknown, a value holds a NUL, or a template fails.
+            OSError: if a file cannot be written.
+        """
+        values = self.values(asked, folder, here)
+        for name, template in self.templates.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(render(template, values), encoding="utf-8")
+        argv = [*_SHELL, *self.argv] if self.shell else [fill(argument, values) for argument in self.argv]
+        given = {f"FIDELIUM_{name.upper()}": fill(f"{{{name}}}", values) for name in _VARIABLES}
+        own = {name: fill(value, values) for name, value in self.environment.items()}
+        return Start(argv, folder, {**os.environ, **given, **own}, self.timeout, self.grace, self.limit)
+
+    def values(self, asked: Asked, folder: Path, here: Path) -> dict[str, Any]:
+        """The value of every name that arguments, variables and templates may use."""
+        result = RESULT if self.result.file == STDOUT else self.result.file
+        return {
+            **asked.params,
+            **asked.as_json(),
+            **{name: str(folder / file) for name, file in (("query", QUERY), ("result", result))},
+            "folder": str(folder),
+            "here": str(here),
+            "python": sys.executable,
+        }
+
+
+def check_inside(name: str) -> None:
+    """Refuse a file's name that leads out of the trial's folder.
+
+    Raises:
+        SettingError: if it does.
+    """
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise SettingError(f"expected a file inside the trial's folder, got {name!r}")
 
 
 @dataclass(frozen=True)
@@ -46,10 +145,6 @@ class ExternalProgram:
         """
         command, position = self._command(trial.fidelity)
         return evaluate(command, Asked.of(trial, position), self.runs, self.here, cancelled)
-
-    def __call__(self, trial: Trial) -> Measured:
-        """Evaluate a trial where nobody can cancel it: in another process or on another machine (an `Evaluator`)."""
-        return self.run(trial)
 
     def _command(self, fidelity: Fidelity) -> tuple[Command, int]:
         names = list(self.commands)

@@ -14,8 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fidelium.acquisition.entropy import paper_gain
-from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.acquisition.entropy import EntropySearch, paper_gain
 from fidelium.randomness import Key
 from fidelium.strategies.dnn_mfbo import dnn_mfbo
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy

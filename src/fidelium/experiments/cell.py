@@ -19,7 +19,7 @@ import numpy as np
 
 from fidelium import problems
 from fidelium.errors import BudgetError
-from fidelium.experiments import contenders
+from fidelium.experiments import methods
 from fidelium.experiments.machine import machine, versions
 from fidelium.experiments.records import Cell, write, writing
 from fidelium.history import TrialState
@@ -66,7 +66,7 @@ def _new_study(problem: Problem, cell: Cell) -> Study:
         problem.space,
         problem.ladder,
         direction=problem.direction,
-        strategy=contenders.resolve(cell.strategy),
+        strategy=methods.resolve(cell.strategy),
         seed=cell.seed,
         initial={},
     )

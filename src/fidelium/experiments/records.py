@@ -160,7 +160,7 @@ def spent(cell: Cell, folder: Path) -> float:
     return max((line.get("spent", 0.0) for line in _whole_lines(cell.partial(folder))), default=0.0)
 
 
-def load(cell: Cell, folder: Path) -> Run:
+def load_run(cell: Cell, folder: Path) -> Run:
     """The complete run of a cell.
 
     Raises:

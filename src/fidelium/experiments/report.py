@@ -2,20 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import plotly.graph_objects as go
 
 from fidelium.experiments.figures import regret_figure, time_figure, write_figure
-from fidelium.experiments.metrics import REGRETS, by_strategy
-from fidelium.experiments.parts import part_figure, part_table
-from fidelium.experiments.ratios import ratio_figure, ratio_table
+from fidelium.experiments.metrics import (
+    MEASURES,
+    REGRETS,
+    SMALLEST,
+    Measure,
+    by_problem,
+    by_strategy,
+    mean_ranks,
+    over_seeds,
+    paired_test,
+    summarise,
+)
+from fidelium.experiments.ratios import part_figure, part_table, ratio_figure, ratio_table
 from fidelium.experiments.records import Run
 from fidelium.experiments.spec import Spec
-from fidelium.experiments.tables import Table, rank_table, regret_tables, summary_tables, time_table
 from fidelium.strategies import registry
+
+_REACH = (1.0, 0.01)
+"""Simple regrets whose cost is shown."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
+
+    Args:
+        title: what it shows.
+        header: names of the columns.
+        rows: one per strategy.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """The table as Markdown, under its title."""
+        lines = [self.header, ("---",) * len(self.header), *self.rows]
+        return f"**{self.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def regret_tables(runs: Sequence[Run], measure: str = "simple regret") -> list[Table]:
+    """Per problem the median over the seeds at each checkpoint, the lowest in bold."""
+    return [_regrets(problem, same, measure) for problem, same in by_problem(runs).items()]
+
+
+def summary_tables(runs: Sequence[Run]) -> list[Table]:
+    """Per problem how each strategy ended: all the statistics of its simple regret, and what it asked."""
+    return [_summary(problem, same) for problem, same in by_problem(runs).items()]
+
+
+def time_table(runs: Sequence[Run], reference: str) -> Table:
+    """Mean processor seconds of a suggestion per problem, and how many times those of the reference.
+
+    Problems have the rows if there are more of them than strategies.
+    """
+    problems = by_problem(runs)
+    groups = by_strategy(runs)
+    seconds = {name: {p: _seconds(same, p) for p in problems} for name, same in groups.items()}
+    base = seconds.get(reference, {})
+    title = f"seconds of one core per suggestion (and as a ratio to {reference})"
+    if len(problems) > len(groups):  # there is more room for rows than for columns
+        rows = tuple((p, *(_time(found[p], base.get(p)) for found in seconds.values())) for p in problems)
+        return Table(title, ("problem", *groups), rows)
+    rows = tuple((name, *(_time(found[p], base.get(p)) for p in problems)) for name, found in seconds.items())
+    return Table(title, ("strategy", *problems), rows)
+
+
+def rank_table(runs: Sequence[Run], reference: str) -> Table:
+    """Mean ranks at the end over all problems and seeds, and a paired test of each strategy against the reference."""
+    columns: list[Mapping[str, float]] = [mean_ranks(runs, MEASURES[name]) for name in REGRETS]
+    strategies = sorted(columns[0], key=columns[0].__getitem__)
+    rows = tuple(
+        (name, *(f"{ranks[name]:.2f}" for ranks in columns), _tested(runs, name, reference)) for name in strategies
+    )
+    header = ("strategy", *(f"rank, {name}" for name in REGRETS), f"p against {reference}")
+    return Table("mean rank over all problems and seeds when the budget was spent, 1 the best", header, rows)
+
+
+def short(number: float) -> str:
+    """A regret in a table; what is rounding of the optimum's value is 0."""
+    return f"{0.0 if abs(number) <= SMALLEST else number:.2g}"
+
+
+def _regrets(problem: str, runs: Sequence[Run], name: str) -> Table:
+    checkpoints = runs[0].cell.checkpoints
+    found = {strategy: _medians(same, MEASURES[name], checkpoints) for strategy, same in by_strategy(runs).items()}
+    lowest = [short(min(medians[i] for medians in found.values())) for i in range(len(checkpoints))]
+    rows = tuple(
+        (strategy, *(_marked(short(value), best) for value, best in zip(medians, lowest, strict=True)))
+        for strategy, medians in found.items()
+    )
+    seeds = len({run.cell.seed for run in runs})
+    title = f"{problem}: {name}, median over {seeds} seeds, when this cost was spent"
+    return Table(title, ("strategy", *(f"{cost:g}" for cost in checkpoints)), rows)
+
+
+def _summary(problem: str, runs: Sequence[Run]) -> Table:
+    header = (
+        "strategy", "mean", "std. error", "median", "quartiles",
+        *(f"cost to {regret:g}" for regret in _REACH), "recommended", "queries (mean)", "warnings",
+    )  # fmt: skip
+    rows = tuple(_summary_row(strategy, same) for strategy, same in by_strategy(runs).items())
+    return Table(f"{problem}: simple regret when {runs[0].cell.budget:g} was spent", header, rows)
+
+
+def _summary_row(strategy: str, runs: Sequence[Run]) -> tuple[str, ...]:
+    budget = runs[0].cell.budget
+    end = over_seeds(runs, MEASURES["simple regret"], budget)
+    return (
+        strategy,
+        short(end.mean),
+        short(end.standard_error),
+        short(end.median),
+        f"{short(end.lower)} – {short(end.upper)}",
+        *(f"{summarise(run.cost_to_reach(regret) for run in runs).median:.4g}" for regret in _REACH),
+        short(over_seeds(runs, MEASURES["recommended design"], budget).median),
+        _queries(runs),
+        str(sum(len(run.end["warnings"]) for run in runs)),
+    )
+
+
+def _queries(runs: Sequence[Run]) -> str:
+    counts = Counter(query["fidelity"] for run in runs for query in run.queries)
+    return " / ".join(f"{counts[name] / len(runs):.4g} {name}" for name, _ in runs[0].cell.initial if counts[name])
+
+
+def _medians(runs: Sequence[Run], measure: Measure, costs: Sequence[float]) -> list[float]:
+    return [over_seeds(runs, measure, cost).median for cost in costs]
+
+
+def _marked(text: str, lowest: str) -> str:
+    return f"**{text}**" if text == lowest else text
+
+
+def _seconds(runs: Sequence[Run], problem: str) -> float | None:
+    found = [run.query_seconds for run in runs if run.cell.problem == problem]
+    return median(found) if found else None
+
+
+def _time(seconds: float | None, reference: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.2g}" + (f" ({seconds / reference:.2g}×)" if reference else "")
+
+
+def _tested(runs: Sequence[Run], strategy: str, reference: str) -> str:
+    if strategy == reference or reference not in by_strategy(runs):
+        return "–"
+    return f"{paired_test(runs, strategy, reference, MEASURES['simple regret']):.2g}"
 
 
 @dataclass(frozen=True)

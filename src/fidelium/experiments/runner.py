@@ -9,16 +9,66 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
+from statistics import mean
 
 from fidelium.errors import FideliumError
 from fidelium.experiments.cell import run_cell
-from fidelium.experiments.one_core import use_one_thread
-from fidelium.experiments.records import Cell, is_complete, load
+from fidelium.experiments.machine import use_one_thread
+from fidelium.experiments.records import Cell, is_complete, load_run, spent
+
+_MINUTES = 2.0
+"""Of a study, where nobody says better."""
+
+
+@dataclass
+class Clock:
+    """Estimates the time left; seconds of complete cells are read once.
+
+    Args:
+        cells: the experiment.
+        folder: where its records are.
+        workers: how many cells run at once.
+        minutes: strategy -> minutes of a study with a whole budget, roughly.
+    """
+
+    cells: Sequence[Cell]
+    folder: Path
+    workers: int
+    minutes: Mapping[str, float]
+    _seconds: dict[Cell, float] = field(default_factory=dict)
+
+    def seconds_left(self) -> float:
+        """What is left to do, divided among the workers; at least what the longest cell needs."""
+        self._seconds |= {cell: self._measured(cell) for cell in self.cells if self._is_new(cell)}
+        left = [(1 - self.share(cell)) * self._expected(cell) for cell in self.cells if cell not in self._seconds]
+        return max(sum(left) / self.workers, max(left, default=0.0))
+
+    def share(self, cell: Cell) -> float:
+        """How much of a cell is done, from 0 to 1."""
+        return 1.0 if cell in self._seconds else spent(cell, self.folder) / cell.budget
+
+    def _is_new(self, cell: Cell) -> bool:
+        return cell not in self._seconds and is_complete(cell, self.folder)
+
+    def _measured(self, cell: Cell) -> float:
+        return load_run(cell, self.folder).end["seconds"]
+
+    def _expected(self, cell: Cell) -> float:
+        """Seconds of a cell: what others of its strategy and problem took, or others of its strategy, or a guess."""
+        same = [took for each, took in self._seconds.items() if each.strategy == cell.strategy]
+        alike = [took for each, took in self._seconds.items() if _alike(each, cell)]
+        return mean(alike or same or [60 * self.minutes.get(cell.strategy, _MINUTES)])
+
+
+def _alike(one: Cell, other: Cell) -> bool:
+    return (one.strategy, one.problem) == (other.strategy, other.problem)
+
 
 try:
     import fcntl
@@ -54,7 +104,7 @@ def run_cells(
         left = [cell for cell in cells if not is_complete(cell, folder)]
         for cell in cells:
             if cell not in left:
-                load(cell, folder)  # refuses what was run with other settings, before anything is spent
+                load_run(cell, folder)  # refuses what was run with other settings, before anything is spent
         with ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, max_tasks_per_child=1) as pool:
             running: dict[Future[None], Cell] = {pool.submit(run_cell, cell, folder): cell for cell in left}
             try:

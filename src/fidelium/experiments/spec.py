@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fidelium import problems
 from fidelium.errors import SettingError
-from fidelium.experiments import contenders
+from fidelium.experiments import methods
 from fidelium.experiments.records import RECOMMENDATIONS, Cell
 from fidelium.problems import Problem
 from fidelium.study.runner import checked_budget
@@ -129,7 +129,7 @@ class Spec(BaseModel):
             FidelityError: if an initial design names a fidelity the problem does not have.
         """
         for name in self.strategies:
-            contenders.check(name)
+            methods.check(name)
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
             Cell(

@@ -18,8 +18,7 @@ from statistics import median
 from typing import Any
 
 from fidelium.errors import FideliumError, SettingError
-from fidelium.experiments.machine import machine, versions
-from fidelium.experiments.one_core import THREADS
+from fidelium.experiments.machine import THREADS, machine, versions
 from fidelium.problems import Problem
 
 GROWTH = (500, 4000)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fidelium.experiments.one_core import pin_to_one_core
+from fidelium.experiments.machine import pin_to_one_core
 
 
 def measure(problem_name: str, strategy: str, sizes: list[int], steady: int, started: float) -> dict[str, Any]:

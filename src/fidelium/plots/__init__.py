@@ -9,8 +9,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from fidelium.plots.convergence import convergence
-from fidelium.plots.overview import overview
+from fidelium.plots.convergence import convergence, overview
 from fidelium.plots.picture import picture
 from fidelium.plots.slices import slices
 

@@ -15,12 +15,8 @@ from fidelium.plots.style import INK, Panel, add_heading, new_drawing
 from fidelium.problems import Problem
 from fidelium.space import Params, Real
 
-# name of a simulated problem -> module with a function `draw`; it needs the extra the problem needs
-_HOMES = {
-    "conductor": "fidelium.plots.draw_conductor",
-    "plate": "fidelium.plots.draw_plate",
-    "sandwich": "fidelium.plots.draw_sandwich",
-}
+_SIMULATED = ("conductor", "plate", "sandwich")
+"""Problems that `simulations` draws; it needs the extra that they need."""
 
 _GRID = 241
 """Points of a contour picture along each axis."""
@@ -47,8 +43,8 @@ def _drawer(problem: Problem) -> Callable[[Problem, Params], go.Figure]:
     Raises:
         SettingError: if nobody does.
     """
-    if problem.name in _HOMES:
-        return import_module(_HOMES[problem.name]).draw
+    if problem.name in _SIMULATED:
+        return getattr(import_module("fidelium.plots.simulations"), f"draw_{problem.name}")
     parameters = problem.space.parameters.values()
     if len(parameters) == 2 and all(isinstance(each, Real) and not each.log for each in parameters):
         return _contours

@@ -6,8 +6,7 @@ A problem's module is imported when the problem is asked for, so a heavy one cos
 from importlib import import_module
 
 from fidelium.errors import UnknownNameError
-from fidelium.problems.base import Problem
-from fidelium.problems.regret import inference_regret, recommendation_regret, simple_regret
+from fidelium.problems.base import Problem, inference_regret, recommendation_regret, simple_regret
 
 __all__ = ["Problem", "get", "inference_regret", "names", "recommendation_regret", "simple_regret"]
 

@@ -1,10 +1,18 @@
-"""What a problem is: a space, a ladder, one function per fidelity, and the optimum of the target as data."""
+"""What a problem is: a space, a ladder, one function per fidelity, and the optimum of the target as data.
+
+Regrets say how far from the optimum a result is; larger is worse for both directions. With f* the optimum of the target
+f_M, written for maximising (for minimising all differences change their sign):
+
+- simple regret           f* - max {f_M(x_i) : queried at the target}          what was seen
+- inference regret        f* - max_x mean_M(x)                                 what the surrogate believes (the paper's)
+- recommendation regret   f* - f_M(argmax_x mean_M(x))                         what the user gets
+"""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,3 +111,26 @@ class Problem:
 
 def _are_deviations(noise: tuple[float, ...], count: int) -> bool:
     return len(noise) == count and all(math.isfinite(std) and std >= 0 for std in noise)
+
+
+def simple_regret(problem: Problem, values_at_target: Iterable[float]) -> float:
+    """f* - max_i f_M(x_i): distance of the best value observed at the target; infinite if there is none."""
+    return min((_shortfall(problem, value) for value in values_at_target), default=math.inf)
+
+
+def inference_regret(problem: Problem, estimated_max: float) -> float:
+    """f* - max_x mean_M(x): distance of the best value the surrogate believes in; negative if it is too optimistic."""
+    return _shortfall(problem, estimated_max)
+
+
+def recommendation_regret(problem: Problem, recommended_params: Mapping[str, Any]) -> float:
+    """f* - f_M(recommended x): distance of the recommended design's true value.
+
+    Raises:
+        SpaceError: if the parameters are not a design of the problem's space.
+    """
+    return _shortfall(problem, problem.evaluate(recommended_params, problem.ladder.target.name))
+
+
+def _shortfall(problem: Problem, value: float) -> float:
+    return problem.direction.sign * (problem.optimum - value)

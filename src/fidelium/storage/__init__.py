@@ -41,7 +41,7 @@ def upgrade(url: str) -> tuple[int, int]:
         StorageError: if there is no such database, or a newer fidelium has written it.
     """
     _check_is_text(url)
-    from fidelium.storage.sql.upgrade import upgrade as run
+    from fidelium.storage.sql.schema import upgrade as run
 
     return run(url)
 
@@ -53,7 +53,7 @@ def schema_version(url: str) -> int:
         StorageError: if there is no such database, or it cannot be read.
     """
     _check_is_text(url)
-    from fidelium.storage.sql.upgrade import schema_version as read
+    from fidelium.storage.sql.schema import schema_version as read
 
     return read(url)
 

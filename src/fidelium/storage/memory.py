@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Trial, TrialState
-from fidelium.storage import life
+from fidelium.storage import transitions
 from fidelium.storage.base import Outcome, StudyRecord
-from fidelium.storage.text import checked_name, unknown_study
+from fidelium.storage.serialise import checked_name, unknown_study
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
@@ -44,9 +44,9 @@ class MemoryStudy:
     def add(self, trial: Trial, *, alive: bool = False) -> Trial | None:
         with self._lock:
             self._check_is_there()
-            if not life.is_next(trial, len(self._trials)):
+            if not transitions.is_next(trial, len(self._trials)):
                 return None
-            self._trials.append(life.entered(trial, alive, self._clock()))
+            self._trials.append(transitions.entered(trial, alive, self._clock()))
             return self._trials[-1]
 
     def claim(self, worker: str | None) -> Trial | None:
@@ -56,37 +56,37 @@ class MemoryStudy:
             self._check_is_there()
             for trial in self._trials:
                 if trial.state is TrialState.QUEUED:
-                    return self._save(life.claimed(trial, worker, self._clock()))
+                    return self._save(transitions.claimed(trial, worker, self._clock()))
             return None
 
     def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
         with self._lock:
-            return self._save(life.ended(self._owned(number, attempt), outcome, self._clock()))
+            return self._save(transitions.ended(self._owned(number, attempt), outcome, self._clock()))
 
     def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
         with self._lock:
-            return self._save(life.given_back(self._owned(number, attempt), reason))
+            return self._save(transitions.given_back(self._owned(number, attempt), reason))
 
     def beat(self, worker: str) -> None:
         with self._lock:
             self._check_is_there()
             for trial in self._trials:
-                if life.is_beating(trial, worker):
-                    self._save(life.alive(trial, self._clock()))
+                if transitions.is_beating(trial, worker):
+                    self._save(transitions.alive(trial, self._clock()))
 
     def recover(self, silent_for: float, dead: Collection[str], retries: int) -> tuple[Trial, ...]:
         with self._lock:
             self._check_is_there()
             now = self._clock()
-            abandoned = [trial for trial in self._trials if life.is_abandoned(trial, silent_for, dead, now)]
-            return tuple(self._save(life.taken_away(trial, dead, retries, now)) for trial in abandoned)
+            abandoned = [trial for trial in self._trials if transitions.is_abandoned(trial, silent_for, dead, now)]
+            return tuple(self._save(transitions.taken_away(trial, dead, retries, now)) for trial in abandoned)
 
     def take_turn(self, holder: str, seconds: float) -> bool:
         checked_name(holder, "the name of a turn's holder")
         with self._lock:
             self._check_is_there()
             now = self._clock()
-            if self._turn is not None and not life.may_take_turn(holder, *self._turn, now):
+            if self._turn is not None and not transitions.may_take_turn(holder, *self._turn, now):
                 return False
             self._turn = (holder, now + seconds)
             return True
@@ -105,7 +105,7 @@ class MemoryStudy:
     def _owned(self, number: int, attempt: int) -> Trial:
         self._check_is_there()
         count = len(self._trials)
-        return life.owned(self._trials[number] if 0 <= number < count else None, number, attempt, count)
+        return transitions.owned(self._trials[number] if 0 <= number < count else None, number, attempt, count)
 
     def _save(self, trial: Trial) -> Trial:
         self._trials[trial.number] = trial

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fidelium.acquisition.base import Designs
-from fidelium.acquisition.entropy import joint_gain, paper_gain
-from fidelium.acquisition.entropy_search import EntropySearch
+from fidelium.acquisition.entropy import EntropySearch, joint_gain, paper_gain
 from fidelium.errors import UnknownNameError
 from fidelium.randomness import Key
 from fidelium.strategies.searched import SearchedStrategy
@@ -46,11 +45,11 @@ def dnn_mfbo_paper(
     if not isinstance(architecture, str):
         return _paper(architecture)
     if architecture == "search":
-        from fidelium.surrogates.stacked_dnn.smac_search import SmacSearch
+        from fidelium.tuning.search import SmacSearch
 
         return SearchedStrategy(SmacSearch(), _paper, initial)
     if architecture == "quick":
-        from fidelium.surrogates.stacked_dnn.quick_choice import QuickChoice
+        from fidelium.tuning.search import QuickChoice
 
         return SearchedStrategy(QuickChoice(), _paper, initial)
     raise UnknownNameError(f"architecture must be 'search', 'quick' or a StackArchitecture, got {architecture!r}")

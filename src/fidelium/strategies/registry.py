@@ -12,14 +12,14 @@ DEFAULT = "dnn-mfbo"
 _FACTORIES = {
     "dnn-mfbo": ("fidelium.strategies.dnn_mfbo", "dnn_mfbo"),
     "dnn-mfbo-paper": ("fidelium.strategies.dnn_mfbo", "dnn_mfbo_paper"),
-    "mf-mes": ("fidelium.strategies.mf_mes", "mf_mes"),
-    "mf-pes": ("fidelium.strategies.mf_pes", "mf_pes"),
-    "mf-gp-ucb": ("fidelium.strategies.mf_gp_ucb", "mf_gp_ucb"),
-    "mf-sko": ("fidelium.strategies.mf_sko", "mf_sko"),
-    "mtnn-bo": ("fidelium.strategies.mtnn_bo", "mtnn_bo"),
-    "sf-mes": ("fidelium.strategies.sf_mes", "sf_mes"),
-    "sf-ei": ("fidelium.strategies.sf_ei", "sf_ei"),
-    "nargp-mes": ("fidelium.strategies.nargp_mes", "nargp_mes"),
+    "mf-mes": ("fidelium.strategies.recipes", "mf_mes"),
+    "mf-pes": ("fidelium.strategies.recipes", "mf_pes"),
+    "mf-gp-ucb": ("fidelium.strategies.recipes", "mf_gp_ucb"),
+    "mf-sko": ("fidelium.strategies.recipes", "mf_sko"),
+    "mtnn-bo": ("fidelium.strategies.recipes", "mtnn_bo"),
+    "sf-mes": ("fidelium.strategies.recipes", "sf_mes"),
+    "sf-ei": ("fidelium.strategies.recipes", "sf_ei"),
+    "nargp-mes": ("fidelium.strategies.recipes", "nargp_mes"),
     "random": ("fidelium.strategies.random", "RandomSearch"),
 }
 

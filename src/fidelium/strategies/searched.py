@@ -19,15 +19,12 @@ from fidelium.history import History, Observations, Query, TrialState
 from fidelium.randomness import Key
 from fidelium.strategies.initial_design import default_sizes, validated_sizes
 from fidelium.strategies.model import PosteriorModel
-from fidelium.strategies.remembered import remembered
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
-from fidelium.surrogates.stacked_dnn.architecture import (
-    ArchitectureSearch,
-    StackArchitecture,
-    best,
-    comparable_fidelities,
-)
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.timing import stage
+from fidelium.tuning.cross_validation import comparable_fidelities
+from fidelium.tuning.memory import remembered
+from fidelium.tuning.search import ArchitectureSearch, best
 
 _log = logging.getLogger("fidelium.tune")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fidelium.execution.function import Objective
+from fidelium.execution.base import Objective
 from fidelium.fidelity import Fidelity
 from fidelium.space import Parameter, SearchSpace
 from fidelium.strategies import registry

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from fidelium.errors import (
@@ -22,18 +27,53 @@ from fidelium.errors import (
     StorageError,
     TrialError,
 )
-from fidelium.execution.base import Evaluator
-from fidelium.execution.measured import Measured
+from fidelium.execution.base import Evaluator, Measured
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial, TrialState
 from fidelium.numbers import as_number
-from fidelium.study.interrupts import Interrupts, interrupts
+from fidelium.study.coordination import RESTARTS, heartbeat, recover, worker_name
 from fidelium.study.progress import Progress, watch
 from fidelium.study.stopping import NEVER, Stop
-from fidelium.study.worker import RESTARTS, heartbeat, recover, worker_name
 
 if TYPE_CHECKING:
     from fidelium.study.study import Study
+
+
+_log = logging.getLogger("fidelium.study")
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """What the signal calls.
+
+        Raises:
+            KeyboardInterrupt: the second time.
+        """
+        del number, frame
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+        _log.warning("interrupted: finishing what is running; press Ctrl-C again to stop at once")
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Count Ctrl-C while inside. Python allows that in the main thread alone: elsewhere nothing changes."""
+    pressed = Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, pressed.handle)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)  # None: not set by Python
+
 
 POLL = 1.0
 """Seconds between looks at the rules for stopping, and at trials that others have given back."""

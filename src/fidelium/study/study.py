@@ -24,7 +24,8 @@ from fidelium.errors import (
     SpaceError,
     TrialError,
 )
-from fidelium.execution.function import Objective
+from fidelium.execution.base import Objective
+from fidelium.execution.executors import elsewhere, local
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Query, Trial, TrialState
@@ -35,13 +36,12 @@ from fidelium.storage.base import Outcome, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import initial_design
-from fidelium.study.executors import elsewhere, local
+from fidelium.study.coordination import turn
 from fidelium.study.proposal import next_of_design, next_of_strategy
 from fidelium.study.runner import Policy, run
 from fidelium.study.settings import Settings
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
-from fidelium.study.turn import turn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,7 +261,7 @@ class Study:
             SettingError: if the objective is not callable, or another argument is not valid.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
         """
-        if not callable(objective):
+        if not callable(objective) and not isinstance(objective, ExternalProgram):
             raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
         if executor is not None:
             evaluate, workers = elsewhere(objective, executor, workers)
@@ -338,7 +338,7 @@ class Study:
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
-        from fidelium.study.table import to_dataframe  # pandas is slow to import, and only needed here
+        from fidelium.study.dataframe import to_dataframe  # pandas is slow to import, and only needed here
 
         return to_dataframe(self.space, self.trials)
 

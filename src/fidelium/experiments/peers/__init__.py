@@ -16,10 +16,10 @@ from fidelium.strategies import registry
 from fidelium.strategies.base import Strategy
 
 _PEERS = {
-    "botorch-logei": ("fidelium.experiments.peers.botorch_logei", "LogImprovement", "botorch"),
-    "botorch-mfmes": ("fidelium.experiments.peers.botorch_mfmes", "MaxValueEntropy", "botorch"),
-    "botorch-stmf-mes": ("fidelium.experiments.peers.botorch_stmf_mes", "ContinuousMaxValueEntropy", "botorch"),
-    "botorch-mfkg": ("fidelium.experiments.peers.botorch_mfkg", "KnowledgeGradient", "botorch"),
+    "botorch-logei": ("fidelium.experiments.peers.botorch", "LogImprovement", "botorch"),
+    "botorch-mfmes": ("fidelium.experiments.peers.botorch", "MaxValueEntropy", "botorch"),
+    "botorch-stmf-mes": ("fidelium.experiments.peers.botorch", "ContinuousMaxValueEntropy", "botorch"),
+    "botorch-mfkg": ("fidelium.experiments.peers.botorch", "KnowledgeGradient", "botorch"),
     "optuna-tpe": ("fidelium.experiments.peers.optuna_tpe", "ParzenEstimators", "optuna"),
     "smac": ("fidelium.experiments.peers.smac_blackbox", "BlackBox", "smac"),
 }

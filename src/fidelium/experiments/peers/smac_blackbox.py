@@ -20,7 +20,7 @@ from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
 from fidelium.errors import SettingError
-from fidelium.experiments.peers.native import quiet, target_values, to_params
+from fidelium.experiments.peers.shared import quiet, target_values, to_params
 from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Parameter, Real

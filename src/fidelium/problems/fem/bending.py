@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from skfem import Basis, ElementQuad2, MeshQuad
 
 from fidelium.problems.fem.elasticity import lame, stiffness_parts
-from fidelium.problems.fem.panel import FACE_MODULUS, FACE_POISSON, FOAM_POISSON, SPAN, Panel
+from fidelium.problems.fem.sandwich import FACE_MODULUS, FACE_POISSON, FOAM_POISSON, SPAN, Panel
 from fidelium.problems.fem.sparse import factorise
 
 

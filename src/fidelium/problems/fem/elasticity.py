@@ -6,6 +6,7 @@ with the number i N + a.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,28 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array
 from skfem import Basis, BilinearForm
 
-from fidelium.problems.fem.checks import check_between, check_positive
+from fidelium.errors import SettingError
+
+
+def check_positive(what: str, value: float) -> None:
+    """Refuse what is not a finite number above 0.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    if not 0 < value < math.inf:
+        raise SettingError(f"{what} must be a finite number above 0, got {value!r}")
+
+
+def check_between(what: str, value: float, low: float, high: float) -> None:
+    """Refuse what is not strictly between two numbers.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    if not low < value < high:
+        raise SettingError(f"{what} must be above {low:g} and below {high:g}, got {value!r}")
+
 
 Weight = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Young's modulus as a function of the position, over some unit of it."""

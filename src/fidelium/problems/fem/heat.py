@@ -18,7 +18,7 @@ from scipy.optimize import root_scalar
 from skfem import Basis, BilinearForm, ElementTriP2, FacetBasis, LinearForm, MeshTri
 
 from fidelium.errors import SettingError
-from fidelium.problems.fem.checks import check_between
+from fidelium.problems.fem.elasticity import check_between
 from fidelium.problems.fem.sparse import factorise
 
 HOT = 100.0

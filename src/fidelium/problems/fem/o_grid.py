@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import MeshTri
 
-from fidelium.problems.fem.checks import check_between, check_positive
+from fidelium.problems.fem.elasticity import check_between, check_positive
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from skfem import MeshTet
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
 from fidelium.problems.base import Problem
-from fidelium.problems.fem.checks import check_positive
+from fidelium.problems.fem.elasticity import check_positive
 from fidelium.problems.fem.program import run
 from fidelium.problems.fem.vibration import Grid, discretise, modes
 from fidelium.space import Real, SearchSpace

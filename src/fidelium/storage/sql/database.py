@@ -18,8 +18,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from fidelium.errors import StorageError
 from fidelium.storage.memory import Clock
-from fidelium.storage.sql.address import Address
-from fidelium.storage.sql.troubles import explained, is_conflict, is_loss
+from fidelium.storage.sql.errors import explained, is_conflict, is_loss
+from fidelium.storage.sql.url import Address
 
 Result = TypeVar("Result")
 Work = Callable[[Connection], Result]

@@ -10,6 +10,7 @@ chain. Rows with mask 0 are padding: they stand alone with unit variance and cou
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -19,10 +20,14 @@ import jax.random as jr
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
+from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.linalg import log_normal
 from fidelium.numerics.padding import bucket
+from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Scalar
+from fidelium.surrogates.learning import Prior
 
 At = Any
 """One point of the process, or many along leading axes: a pytree of arrays."""
@@ -202,3 +207,54 @@ def _conditioned(covariance: Covariance, frequencies: At, rows: Rows) -> ExactGP
 @jax.jit
 def _means(process: ExactGP, at: At) -> Float[Array, " n"]:
     return jax.vmap(lambda p: process.moments(p)[0])(at)
+
+
+@runtime_checkable
+class ProcessModel(Protocol):
+    """What theta means. It is hashable: a function compiled for a model is used for all equal ones."""
+
+    @abstractmethod
+    def covariance(self, theta: Float[Array, " p"]) -> Covariance:
+        """The covariance for a value of theta."""
+        ...
+
+    @abstractmethod
+    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
+        """The rows with the noise for a value of theta."""
+        ...
+
+
+def learn(model: ProcessModel, prior: Prior, rows: Rows, starts: int, steps: int, key: Key) -> NDArray[np.float64]:
+    """theta of the highest density log p(y, theta).
+
+    Args:
+        model: what theta means.
+        prior: beliefs about theta.
+        rows: the observations, their noise still open.
+        starts: starting points of the search.
+        steps: evaluations of the evidence at most.
+        key: of the starting points.
+    """
+
+    def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
+        return _log_density(model, theta, prior.mean, prior.std, rows)
+
+    found = maximise_rows(density, prior.starts(starts, key), prior.lower, prior.upper, steps=steps, tolerance=1e-3)
+    return found.x[found.best]
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_density(
+    model: ProcessModel,
+    theta: Float[Array, "r p"],
+    prior_mean: Float[Array, " p"],
+    prior_std: Float[Array, " p"],
+    rows: Rows,
+) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
+    """log p(y, theta) of every row of theta, and its gradient."""
+
+    def one(theta: Float[Array, " p"]) -> Float[Array, ""]:
+        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
+        return log_evidence(model.covariance(theta), model.noisy(rows, theta)) + log_prior
+
+    return jax.vmap(jax.value_and_grad(one))(theta)

@@ -19,8 +19,7 @@ from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
-from fidelium.surrogates.gp.evidence import learn
-from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows
+from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows, learn
 from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 
 

@@ -31,8 +31,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
-from fidelium.surrogates.gp.evidence import learn
-from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows
+from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, learn
 from fidelium.surrogates.gp.kernels import Kernel
 from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
 

@@ -34,8 +34,8 @@ from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.linalg import Root, weight_posterior
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
-from fidelium.numerics.roots import Root, weight_posterior
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.ensemble import Ensemble

@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
+from fidelium.numerics.linalg import Root
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.roots import Root
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of

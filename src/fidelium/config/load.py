@@ -1,0 +1,260 @@
+"""From a study's file to what it means: every mistake is found here, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+import fidelium.config.schema as schema
+from fidelium.config.peek import storage_url
+from fidelium.config.programs import program_of
+from fidelium.config.schema import Section
+from fidelium.config.yaml_document import Document, Place, read_document
+from fidelium.errors import ConfigError, FideliumError, UnknownNameError
+from fidelium.execution.program import ExternalProgram
+from fidelium.execution.substitution import check_parameters
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction
+from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
+from fidelium.study import Stop, create_study
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What happens when an evaluation fails.
+
+    Args:
+        retries: how many times a failed trial is tried again.
+        stops: whether the study stops when that did not help; it goes on otherwise.
+    """
+
+    retries: int = 0
+    stops: bool = False
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """All that a study's file says, with its paths made whole.
+
+    Args:
+        name: what the study is called.
+        space: the parameters.
+        ladder: the fidelities, low to high.
+        direction: maximise or minimise.
+        strategy: a registered name.
+        seed: where all randomness comes from.
+        initial: points of the initial design by fidelity, None for the default.
+        storage: URL of the storage.
+        budget: what the study may spend in total.
+        workers: evaluations at the same time.
+        failures: what happens when an evaluation fails.
+        stop: when to stop before the budget is spent.
+        program: evaluates the trials.
+        document: the file with its lines.
+    """
+
+    name: str
+    space: SearchSpace
+    ladder: FidelityLadder
+    direction: Direction
+    strategy: str
+    seed: int
+    initial: Mapping[str, int] | None
+    storage: str
+    budget: float
+    workers: int
+    failures: Failures
+    stop: Stop
+    program: ExternalProgram
+    document: Document
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self.document.path
+
+    def mistake(self, key: str, error: FideliumError | str) -> ConfigError:
+        """An error that was found later, with the file and the line of the key that it comes from."""
+        return self.document.mistake((key,), str(error))
+
+
+_EXPECTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "string_too_short": "a text that is not empty",
+    "too_short": "a list that is not empty",
+}
+_SECTIONS: dict[str, type[Section]] = {
+    "fidelities": schema.FidelitySection,
+    "result": schema.ResultSection,
+    "failures": schema.FailuresSection,
+    "stop": schema.StopSection,
+    "real": schema.RealSection,
+    "integer": schema.IntegerSection,
+    "categorical": schema.CategoricalSection,
+}
+
+
+def first_mistake(error: ValidationError, document: Document) -> ConfigError:
+    """The mistake that stands first in the file; an unknown key before all, since another is missing because of it."""
+    details = min(
+        error.errors(),
+        key=lambda one: (one["type"] != "extra_forbidden", document.line(_place(one)), one["type"] == "missing"),
+    )
+    return document.mistake(_place(details), _sentence(details))
+
+
+def _place(details: ErrorDetails) -> Place:
+    """Where pydantic found it, without the kind of parameter that pydantic adds."""
+    place = details["loc"]
+    return (*place[:2], *place[3:]) if place[:1] == ("parameters",) else place
+
+
+def _sentence(details: ErrorDetails) -> str:
+    kind, given, context = details["type"], details["input"], details.get("ctx", {})
+    special: dict[str, Callable[[], str]] = {
+        "missing": lambda: f"is missing; add it{_like(details['loc'])}",
+        "extra_forbidden": lambda: _unknown(details["loc"]),
+        "literal_error": lambda: f"expected {context['expected']}, got {given!r}",
+        "union_tag_not_found": lambda: "type is missing; add type: real, type: integer or type: categorical",
+        "union_tag_invalid": lambda: f"expected type real, integer or categorical, got {context['tag']!r}",
+        "greater_than": lambda: f"must be above {context['gt']:g}, got {given!r}",
+        "greater_than_equal": lambda: f"must be at least {context['ge']:g}, got {given!r}",
+        "value_error": lambda: str(context["error"]),
+    }
+    if kind in special:
+        return special[kind]()
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, got {given!r}{_advice(kind, given)}"
+    return f"{details['msg']}, got {given!r}"
+
+
+def _advice(kind: str, given: Any) -> str:
+    if kind == "string_type" and not isinstance(given, (list, dict)) and given is not None:
+        return "; write it between quotes"
+    return "; remove the quotes" if kind in ("float_type", "int_type") and _is_number(given) else ""
+
+
+def _is_number(given: Any) -> bool:
+    try:
+        return isinstance(given, str) and float(given) is not None
+    except ValueError:
+        return False
+
+
+def _like(place: Place) -> str:
+    """An example of a key that is missing."""
+    examples = {"direction": "maximize", "budget": "200", "cost": "1", "low": "0", "high": "1", "name": "plate"}
+    key = str(place[-1])
+    return f", for instance {key}: {examples[key]}" if key in examples else ""
+
+
+def _unknown(place: Place) -> str:
+    """An unknown key, with the nearest of those that may stand there."""
+    section = next((_SECTIONS[part] for part in reversed(place[:-1]) if part in _SECTIONS), schema.StudySection)
+    known = [field.alias or name for name, field in section.model_fields.items()]
+    near = get_close_matches(str(place[-1]), known, 1)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
+
+
+def load_study_file(path: Path | str) -> StudyFile:
+    """The study that a YAML file describes. Relative paths in it are meant from the file's folder.
+
+    Raises:
+        ConfigError: for the first mistake, with file, line and key.
+    """
+    document = read_document(Path(path))
+    section = _section(document)
+    space = _space(document, section)
+    ladder = _ladder(document, section)
+    file = StudyFile(
+        name=section.name,
+        space=space,
+        ladder=ladder,
+        direction=Direction.of(section.direction),
+        strategy=section.strategy,
+        seed=section.seed,
+        initial=section.initial,
+        storage=storage_url(document, section.name, section.storage),
+        budget=section.budget,
+        workers=section.workers,
+        failures=Failures(section.failures.retries, section.failures.then == "stop"),
+        stop=Stop(**section.stop.model_dump()),
+        program=program_of(document, section, space.names),
+        document=document,
+    )
+    _check(file)
+    return file
+
+
+def _section(document: Document) -> schema.StudySection:
+    data = document.data
+    if not isinstance(data, dict):
+        raise document.mistake((), "expected keys such as name, parameters and fidelities")
+    try:
+        return schema.StudySection.model_validate(data)
+    except ValidationError as error:
+        raise first_mistake(error, document) from None
+
+
+def _space(document: Document, section: schema.StudySection) -> SearchSpace:
+    parameters: dict[str, Parameter] = {}
+    for name, parameter in section.parameters.items():
+        with document.blamed("parameters", name):
+            check_parameters([name])
+            parameters[name] = _parameter(parameter)
+    with document.blamed("parameters"):
+        return SearchSpace(parameters)
+
+
+def _parameter(section: schema.RealSection | schema.IntegerSection | schema.CategoricalSection) -> Parameter:
+    match section:
+        case schema.RealSection():
+            return Real(section.low, section.high, section.log)
+        case schema.IntegerSection():
+            return Integer(section.low, section.high, section.log)
+        case schema.CategoricalSection():
+            return Categorical(tuple(section.choices))
+
+
+def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
+    """The fidelities; a mistake is that of the first one that does not go with those before it."""
+    rungs: tuple[Fidelity, ...] = ()
+    for position, fidelity in enumerate(section.fidelities):
+        with document.blamed("fidelities", position):
+            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
+    return FidelityLadder(rungs)
+
+
+def _check(file: StudyFile) -> None:
+    """What only a study knows: strategies, sizes of the initial design, and whether the budget buys anything."""
+    try:
+        create_study(
+            file.space,
+            file.ladder,
+            direction=file.direction,
+            strategy=file.strategy,
+            seed=file.seed,
+            initial=file.initial,
+        )
+    except UnknownNameError as error:
+        raise file.mistake("strategy", error) from None
+    except FideliumError as error:
+        raise file.mistake("initial", error) from None
+    cheapest = file.ladder.costs[0]
+    if file.budget < cheapest:
+        raise file.mistake("budget", f"{file.budget:g} buys nothing: the cheapest query costs {cheapest:g}")
