@@ -8,6 +8,9 @@ expected, what came and what to do.
 class FideliumError(Exception):
     """Base of all errors raised by fidelium."""
 
+    setting: str | None = None
+    """The argument of a study's definition that is wrong, where that is known."""
+
 
 class SpaceError(FideliumError, ValueError):
     """A parameter, a search space or a set of parameter values is not valid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import SupportsFloat
 
@@ -22,8 +22,8 @@ def as_number(value: object) -> float | None:
     return float(array.item()) if array.size == 1 else None
 
 
-def exact_sum(costs: Iterable[float]) -> Fraction:
-    """The sum of costs as the user reads them, in decimals: ten times 0.1 is 1."""
+def exact_sum(costs: Iterable[float] | Mapping[float, int]) -> Fraction:
+    """The sum of costs as the user reads them, in decimals: ten times 0.1 is 1. A mapping counts each cost."""
     return sum((_decimal(cost) * count for cost, count in Counter(costs).items()), Fraction())
 
 

@@ -119,7 +119,7 @@ def test_nothing_is_told_twice(call, study, storage) -> None:
 def test_which_study_is_meant_must_be_clear(call, study, storage, tmp_path) -> None:
     ladder = [Fidelity("low", 1)]
     create_study({"x": Real(0, 1)}, ladder, direction="maximize", storage=storage, name="other", strategy="random")
-    assert "with --name; there are: 'hand', 'other'" in call("status", storage).err
+    assert "has these studies: 'hand', 'other'" in call("status", storage).err
     assert "'nope'" in call("status", storage, "--name", "nope").err
     assert json.loads(call("status", storage, "--name", "other", "--json").out)["name"] == "other"
     assert "there is no study 'nope'" in call("ask", storage, "--name", "nope").err

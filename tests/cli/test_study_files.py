@@ -32,7 +32,7 @@ def test_init_writes_a_study_that_loads_and_overwrites_nothing(call, tmp_path) -
     assert f"run it with: fidelium run {folder}/study.yaml" in answer.out
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["simulator.py", "study.schema.json", "study.yaml"]
-    assert load_study_file(folder / "study.yaml").name == "beam"
+    assert load_study_file(folder / "study.yaml").definition.name == "beam"
     (folder / "simulator.py").write_text("mine")
     (folder / "study.yaml").unlink()
     again = call("init", folder)

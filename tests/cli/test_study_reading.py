@@ -77,7 +77,7 @@ def test_status_of_a_file_knows_the_budget(call, study_file) -> None:
     call("ask", path)
     assert "spent   2 of 8 (25%)" in call("status", path).out
     assert json.loads(call("status", path, "--json").out)["budget"] == 8
-    assert "names its study 'parabola' itself" in call("status", path, "--name", "other").err
+    assert "is called 'parabola'; drop --name" in call("status", path, "--name", "other").err
     assert "give one of them" in call("status", path, "--watch", "--json").err
 
 
@@ -129,7 +129,7 @@ def test_no_best_is_one_line(call, study_file) -> None:
     answer = call("best", path)
     assert answer == (2, "", "error: no trial at the target, 'fine', has a value yet\n")
     assert call("recommend", path).err == (
-        "error: nothing has been observed yet; tell a trial's value or add an observation first\n"
+        "error: nothing has been observed yet; tell the value of a trial or add an observation first\n"
     )
 
 
@@ -160,7 +160,7 @@ def test_the_model_answers_as_in_python(call, storage, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict"], "either --at name=value for each parameter, or --designs"),
+        (["predict"], "--at name=value for each parameter, or --designs"),
         (["predict", "--at", "x"], "must look like name=value, each name once, got 'x'"),
         (["predict", "--at", "x=1", "--at", "x=0"], "each name once, got 'x=0'"),
         (["predict", "--at", "y=1"], "unknown parameter 'y'"),

@@ -57,7 +57,7 @@ def test_a_larger_budget_goes_on_and_a_spent_one_says_so(call, study_file, tmp_p
     assert len(trials(tmp_path)) == 2
     answer = call("run", path, "--budget", "13", "--workers", "2")
     assert answer.code == 0
-    assert answer.err.startswith("going on with 2 trials, 2 of 13 spent\n")
+    assert answer.err.startswith("resuming with 2 trials, 2 of 13 spent\n")
     assert sum(trial.cost for trial in trials(tmp_path)) == 13
     again = call("run", path, "--quiet", "--budget", "13")
     assert again.code == 0
@@ -91,8 +91,8 @@ def test_ctrl_c_once_finishes_what_runs(spawn, study_file, tmp_path) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert "press Ctrl-C again to stop at once" in err
-    assert err.endswith(f"stopped; 3 trials, 7 of 12 spent are saved; go on with: fidelium run {path}\n")
+    assert "press Ctrl-C again to stop immediately" in err
+    assert err.endswith(f"stopped; 3 trials, 7 of 12 spent are saved; resume with: fidelium run {path}\n")
     assert [trial.state for trial in trials(tmp_path)] == [TrialState.DONE] * 3
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_trial_is_run_again(spawn, call, stud
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1].endswith(f"go on with: fidelium run {path}")
+    assert err.splitlines()[-1].endswith(f"resume with: fidelium run {path}")
     states = [trial.state for trial in trials(tmp_path)]
     assert states == [TrialState.DONE] * 2 + [TrialState.QUEUED] * 2
     processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
@@ -114,7 +114,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_trial_is_run_again(spawn, call, stud
     (tmp_path / "wait-fine").unlink()
     answer = call("run", path)
     assert answer.code == 0
-    assert answer.err.startswith("going on with 4 trials, 12 of 12 spent\n")
+    assert answer.err.startswith("resuming with 4 trials, 12 of 12 spent\n")
     assert [trial.attempt for trial in trials(tmp_path)] == [1, 1, 2, 2]
     assert all(trial.state is TrialState.DONE for trial in trials(tmp_path))
 
@@ -131,7 +131,7 @@ def test_kill_9_loses_nothing_and_the_run_goes_on_as_if_undisturbed(spawn, call,
     (tmp_path / "wait-fine").unlink()
     answer = call("run", path)
     assert answer.code == 0
-    assert "going on with 3 trials, 7 of 20 spent" in answer.err
+    assert "resuming with 3 trials, 7 of 20 spent" in answer.err
     assert "trial 2 is queued: its worker" in answer.err
     killed = trials(tmp_path)
     assert killed[:2] == before[:2]
@@ -153,7 +153,7 @@ def test_a_worker_joins_a_study_and_its_budget(spawn, call, study_file, tmp_path
     wait_for(lambda: started(tmp_path) == 4)  # the other fine one: two programs run at once
     (tmp_path / "wait-fine").unlink()
     _, err = second.communicate(timeout=60)
-    assert "joining: going on with 3 trials, 7 of 30 spent" in err
+    assert "joining: resuming with 3 trials, 7 of 30 spent" in err
     first.communicate(timeout=60)
     assert first.returncode == second.returncode == 0
     done = trials(tmp_path)
@@ -166,8 +166,8 @@ def test_a_worker_joins_a_study_and_its_budget(spawn, call, study_file, tmp_path
     ("arguments", "message"),
     [
         (["run", "nope.yaml"], "nope.yaml"),
-        (["run", "sqlite:///nope.db"], "give its path instead of a URL"),
-        (["run", "STUDY", "--budget", "0.5"], "buys no query"),
+        (["run", "sqlite:///nope.db"], "needs the path of a study.yaml, not a URL"),
+        (["run", "STUDY", "--budget", "0.5"], "is below the cheapest run"),
         (["run", "STUDY", "--workers", "0"], "1"),
         (["run", "STUDY", "--dask", "tcp://127.0.0.1:1"], "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
         (["run", "STUDY", "--dask", "nonsense"], "no Dask scheduler answers at 'nonsense'"),

@@ -56,7 +56,7 @@ MISTAKES = [  # what is replaced, by what, the line, the key, the sentence
     ("budget: 200", "budget: true", 3, "budget", "expected a number, got True"),
     ("budget: 200", "budget: -1", 3, "budget", "must be above 0, got -1"),
     ("budget: 200", "budget: .inf", 3, "budget", "expected a finite number, got inf"),
-    ("budget: 200", "budget: 0.5", 3, "budget", "0.5 buys nothing: the cheapest query costs 1"),
+    ("budget: 200", "budget: 0.5", 3, "budget", "the budget 0.5 is below the cheapest run: one at 'coarse' costs 1"),
     ("workers: 2", "workers: 1.5", 4, "workers", "expected a whole number, got 1.5"),
     ("workers: 2", "workers: 0", 4, "workers", "must be at least 1, got 0"),
     ("name: plate", "name: 12", 1, "name", "expected a text, got 12; write it between quotes"),
@@ -131,7 +131,7 @@ def message(tmp_path):
 def test_the_file_without_mistakes_is_good(tmp_path):
     (tmp_path / "deck.j2").write_text("{{ young }}")
     (tmp_path / "study.yaml").write_text(GOOD)
-    assert load_study_file(tmp_path / "study.yaml").name == "plate"
+    assert load_study_file(tmp_path / "study.yaml").definition.name == "plate"
 
 
 @pytest.mark.parametrize(("old", "new", "line", "key", "sentence"), MISTAKES)

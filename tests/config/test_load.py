@@ -13,7 +13,6 @@ from fidelium.cli import main
 from fidelium.config import Failures, load_study_file, study_schema
 from fidelium.config.schema import seconds
 from fidelium.config.yaml_document import scalar
-from fidelium.errors import ConfigError
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, PythonFunction, ResultFile
 from fidelium.fidelity import Fidelity
 from fidelium.history import Direction, Trial
@@ -77,14 +76,15 @@ def write(tmp_path):
 
 def test_everything_that_is_said(write, tmp_path):
     file = load_study_file(write(FULL))
-    assert (file.name, file.direction, file.strategy, file.seed) == ("plate", Direction.MAXIMIZE, "random", 3)
-    assert (file.budget, file.workers, file.initial) == (200.0, 2, {"coarse": 20, "fine": 5})
-    assert file.space.parameters == {
+    of = file.definition
+    assert (of.name, of.direction, of.strategy, of.seed) == ("plate", Direction.MAXIMIZE, "random", 3)
+    assert (file.budget, file.workers, file.definition.initial) == (200.0, 2, {"coarse": 20, "fine": 5})
+    assert file.definition.space.parameters == {
         "young": Real(1e11, 5e11, log=True),
         "layers": Integer(1, 8),
         "glue": Categorical(("epoxy", "none", "no", 2)),
     }
-    assert tuple(file.ladder) == (Fidelity("coarse", cost=1), Fidelity("fine", cost=10))
+    assert tuple(file.definition.ladder) == (Fidelity("coarse", cost=1), Fidelity("fine", cost=10))
     assert file.storage == f"sqlite:///{tmp_path}/data/plate.db"
     assert file.failures == Failures(retries=1, stops=True)
     assert file.stop == Stop(wall_time=28800.0, trials=100, no_improvement=300.0, gain_per_cost=1e-6)
@@ -111,8 +111,13 @@ def test_a_fidelity_adds_to_what_is_said_for_all(write, tmp_path):
 
 def test_what_is_not_said(write, tmp_path):
     file = load_study_file(write(SMALL))
-    assert (file.storage, file.strategy, file.seed) == (f"sqlite:///{tmp_path}/small.db", "dnn-mfbo", 0)
-    assert (file.workers, file.initial, file.failures, file.stop) == (1, None, Failures(), Stop())
+    assert (file.storage, file.definition.strategy, file.definition.seed) == (
+        f"sqlite:///{tmp_path}/small.db",
+        "dnn-mfbo",
+        0,
+    )
+    assert (file.workers, file.failures, file.stop) == (1, Failures(), Stop())
+    assert file.definition.initial == {"only": 7}
     assert file.program.runs == tmp_path / "runs"
     (command,) = file.program.commands.values()
     assert (command.timeout, command.shell, command.result) == (None, False, ResultFile())
@@ -175,13 +180,6 @@ def test_braces_in_the_folders_name_are_no_names(tmp_path):
     )
 
 
-def test_an_error_found_later_names_its_line(write):
-    file = load_study_file(write(SMALL))
-    error = file.mistake("name", "the storage has another space")
-    assert str(error) == f"{file.path}:2: name: the storage has another space"
-    assert isinstance(error, ConfigError)
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_what_it_looks_like(number):
     for text in (repr(number), f"{number:e}", f"{number:g}", f"{number:+.3E}"):
@@ -224,7 +222,9 @@ def test_the_starter_is_a_study_that_runs(tmp_path):
     assert json.loads((tmp_path / "study.schema.json").read_text()) == study_schema()
     file = load_study_file(tmp_path / "study.yaml")
     params = {"height": 0.05, "layers": 2, "core": "foam"}
-    coarse, fine = (file.program.run(Trial(m, params, fidelity)).value for m, fidelity in enumerate(file.ladder))
+    coarse, fine = (
+        file.program.run(Trial(m, params, fidelity)).value for m, fidelity in enumerate(file.definition.ladder)
+    )
     # q L^4 (5/384) / EI + q L^2 / (8 GA), per metre of width, against the limit of 5 mm
     bending = 5 / 384 * 4000 * 2**4 / (6e10 * 1e-3 * 0.05**2 / 2) + 4000 * 2**2 / (8 * 2e7 * 0.05)
     assert fine == pytest.approx(3.6 + 0.05 * 60 + 20 * (bending / 0.005 - 1), rel=1e-4)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fidelium.cli.locate import find, open_study, start_study
+from fidelium.cli.locate import find, open_study
 from fidelium.cli.options import Name, Where
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
@@ -28,15 +28,14 @@ def ask(
 
     The exit code is 1 if the budget is spent.
     """
-    place = find(where, name)
-    file_budget = math.inf if place.budget is None else place.budget
-    total = file_budget if budget is None else budget
-    study = start_study(place)
-    try:
-        trial = study.ask(total)
-    except BudgetError as spent:  # no mistake: a script's loop ends here
-        say(f"nothing to ask: {spent}")
-        raise typer.Exit(1) from None
+    found = find(where, name)
+    file_budget = math.inf if found.budget is None else found.budget
+    with open_study(found, create=True) as study:
+        try:
+            trial = study.ask(file_budget if budget is None else budget)
+        except BudgetError as spent:  # not a mistake: a script's loop ends here
+            say(f"nothing to ask: {spent}")
+            raise typer.Exit(1) from None
     rung = trial.fidelity
     print_json({"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost})
 
@@ -62,12 +61,14 @@ def tell(
         if any(each is not None for each in (value, failed, measured_cost)):
             raise SettingError("with - everything comes from stdin: leave the value and the options out")
         told = _from_stdin()
-    study, trial = open_study(find(where, name)), _trial_number(told.pop("number", None))
-    if give_back:
-        ended = study.give_back(trial)
-    else:
-        ended = study.tell(trial, told.get("value"), failed=told.get("failed"), measured_cost=told.get("measured_cost"))
-    left = sum(each.state.is_pending for each in study.trials)
+    trial = _trial_number(told.pop("number", None))
+    with open_study(find(where, name)) as study:
+        if give_back:
+            ended = study.give_back(trial)
+        else:
+            value_told, reason, cost = (told.get(key) for key in ("value", "failed", "measured_cost"))
+            ended = study.tell(trial, value_told, failed=reason, measured_cost=cost)
+        left = len(study.snapshot().pending)
     say(f"trial {trial} is {ended.state}; {counted(left, 'trial')} pending")
 
 

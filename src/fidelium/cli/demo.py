@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fidelium.cli.options import StrategyOption, strategy_options
 from fidelium.cli.output import make_folder
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def demo(
     ] = None,
     problem: Annotated[str, typer.Option(help="The same, as an option.")] = "levy",
     strategy: Annotated[str, typer.Option(help="How to choose what to evaluate.")] = "dnn-mfbo",
+    option: StrategyOption = None,
     seed: Annotated[int, typer.Option(help="Where all randomness comes from.", min=0)] = 0,
     budget: Annotated[float | None, typer.Option(help="Cost units to spend.", show_default="by the problem")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
@@ -34,11 +36,17 @@ def demo(
     from rich.console import Console
 
     from fidelium import create_study, problems
-    from fidelium.study.runner import checked_budget
+    from fidelium.definition import checked_budget
 
     chosen = problems.get(problem if name is None else name)
     study = create_study(
-        chosen.space, chosen.ladder, direction=chosen.direction, strategy=strategy, seed=seed, name=chosen.name
+        chosen.space,
+        chosen.ladder,
+        direction=chosen.direction,
+        strategy=strategy,
+        strategy_options=strategy_options(option or []),
+        seed=seed,
+        name=chosen.name,
     )
     total = checked_budget(study.ladder, _default_budget(study) if budget is None else budget)
     make_folder(out)
@@ -106,12 +114,12 @@ def _costs(study: Study) -> Table:
     table = Table("fidelity", box=SIMPLE_HEAD, show_footer=True)
     for header in ("cost each", "queries", "cost", "share"):
         table.add_column(header, justify="right")
-    for rung in study.ladder:
-        queries = sum(trial.fidelity == rung for trial in study.trials)
-        cost = queries * rung.cost
+    now = study.snapshot()
+    for used in now.usage:
+        rung = used.fidelity
         name = f"{rung.name} (target)" if rung == study.ladder.target else rung.name
-        table.add_row(name, f"{rung.cost:g}", str(queries), f"{cost:g}", f"{cost / study.spent:.0%}")
-    footers = ("all", "", str(len(study.trials)), f"{study.spent:g}", "100%")
+        table.add_row(name, f"{rung.cost:g}", str(used.trials), f"{used.cost:g}", f"{used.cost / now.spent:.0%}")
+    footers = ("all", "", str(len(now.trials)), f"{now.spent:g}", "100%")
     for column, footer in zip(table.columns, footers, strict=True):
         column.footer = footer
     return table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fidelium.cli.locate import find, start_study, store_of
+from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import counted, print_json
 from fidelium.errors import SettingError
@@ -28,9 +28,9 @@ def export(
 
     if file.exists() and not overwrite:
         raise SettingError(f"{str(file)!r} is there already; choose another name, or add --overwrite")
-    store = store_of(find(where, name))
-    trials = store.trials()
-    write_table(file, store.record, trials)
+    with open_store(find(where, name)) as store:
+        definition, trials = store.definition, store.trials()
+    write_table(file, definition, trials)
     typer.echo(f"{counted(len(trials), 'trial')} written to {file}")
 
 
@@ -49,19 +49,23 @@ def import_(
     All rows are checked first, and nothing is imported unless all of them are good. Rows that were imported before are
     left out.
     """
-    from fidelium.cli.table_io import exported_columns, read_observations
+    from fidelium.cli.table_io import read_observations
 
-    place = find(where, name)
-    described = place.file or store_of(place).record
-    space, ladder = described.space, described.ladder
-    if fidelity is not None:
-        ladder.index(fidelity)
-    names = dict.fromkeys([*space.names, *exported_columns(space).values(), "fidelity", "value"])
-    observed = read_observations(file, space, ladder, fidelity, _headers(column or [], list(names)))
-    study = start_study(place)
-    new = _unknown(study, observed)
-    for each in new:
-        study.add_observation(each.params, each.fidelity, each.value)
+    found = find(where, name)
+    with open_storage_of(found) as storage:
+        if found.file is not None:
+            definition = found.file.definition
+        else:
+            definition = storage.open(existing_name(storage, found)).definition
+        space, ladder = definition.space, definition.ladder
+        if fidelity is not None:
+            ladder.index(fidelity)
+        headers = _headers(column or [], [*space.names, "fidelity", "value"])
+        observed = read_observations(file, space, ladder, fidelity, headers)
+        study = study_in(storage, found, create=True)  # only now: a bad file creates nothing
+        new = _unknown(study, observed)
+        for each in new:
+            study.add_observation(each.params, each.fidelity, each.value)
     if as_json:
         print_json({"rows": len(observed), "imported": len(new), "known": len(observed) - len(new)})
         return

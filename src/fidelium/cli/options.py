@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fidelium.errors import FideliumError
+from fidelium.errors import FideliumError, SettingError
 
 
 def complete_where(incomplete: str) -> list[str]:
@@ -24,12 +24,12 @@ def complete_where(incomplete: str) -> list[str]:
 
 def complete_name(context: typer.Context, incomplete: str) -> list[str]:
     """Names of the studies in the storage that was named before."""
-    from fidelium.cli.locate import find
-    from fidelium.storage import open_storage
+    from fidelium.cli.locate import find, open_storage_of
 
     where = next(iter(context.args), None) or context.params.get("where")  # the option has no value yet: not parsed
     try:
-        names = open_storage(find(str(where)).storage).names()
+        with open_storage_of(find(str(where))) as storage:
+            names = storage.names()
     except FideliumError:  # completing is no time to complain
         return []
     return [name for name in names if name.startswith(incomplete)]
@@ -60,3 +60,28 @@ Name = Annotated[
     typer.Option(help="Which study of a storage, if it has several.", autocompletion=complete_name, show_default=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+StrategyName = Annotated[
+    str | None,
+    typer.Option("--strategy", help="How to choose what to evaluate.", show_default="the study's", metavar="NAME"),
+]
+StrategyOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="An option of the strategy, as name=value; may be repeated.", metavar="NAME=VALUE"),
+]
+
+
+def strategy_options(texts: list[str]) -> dict[str, Any]:
+    """Options of a strategy from `name=value`; values are read as in a study file.
+
+    Raises:
+        SettingError: if a text has another form.
+    """
+    from fidelium.config.yaml_document import parse_value
+
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise SettingError(f"--option must look like name=value, got {text!r}")
+        options[name.strip()] = parse_value(value)
+    return options

@@ -27,9 +27,9 @@ def study(where: Where, name: Name = None, out: Out = Path("plots")) -> None:
     from fidelium import plots
     from fidelium.execution.run_folder import safe_name
 
-    chosen = open_study(find(where, name))
-    figure = plots.overview(chosen)
-    _write(figure, out, f"{safe_name(chosen.name or 'study')}-overview")
+    with open_study(find(where, name)) as chosen:
+        figure = plots.overview(chosen)
+    _write(figure, out, f"{safe_name(chosen.definition.stored_name)}-overview")
 
 
 @plot.command(epilog=examples("fidelium plot problem branin", "fidelium plot problem plate --at density=7000"))

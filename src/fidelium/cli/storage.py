@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fidelium.cli.locate import find, store_of
+from fidelium.cli.locate import existing_name, find, open_storage_of
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import console, counted, examples, grid, print_json, visible
 
@@ -16,11 +16,12 @@ storage = typer.Typer(help="Look after the databases that studies are kept in.",
 @storage.command(epilog=examples("fidelium storage info study.yaml", "fidelium storage info sqlite:///study.db --json"))
 def info(where: Where, as_json: AsJson = False) -> None:
     """Show which studies a storage has, and the version of its tables."""
-    from fidelium.storage import open_storage, schema_version
+    from fidelium.storage import schema_version
 
     place = find(where)
-    version, stores = schema_version(place.storage), open_storage(place.storage)
-    studies = {name: len(stores.open(name).trials()) for name in stores.names()}
+    version = schema_version(place.storage)
+    with open_storage_of(place) as stores:
+        studies = {name: len(stores.open(name).trials()) for name in stores.names()}
     if as_json:
         listed = [{"name": name, "trials": count} for name, count in studies.items()]
         print_json({"storage": place.shown(), "schema": version, "studies": listed})
@@ -51,12 +52,11 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
 ) -> None:
     """Delete a study with all its trials, for good; the folders of external programs stay."""
-    from fidelium.storage import open_storage
-
     place = find(where, name)
-    store = store_of(place)
-    meant = f"study {store.record.name!r} with {counted(len(store.trials()), 'trial')} in {place.shown()}"
-    if not yes:
-        typer.confirm(f"delete {meant} for good?", abort=True, err=True)
-    open_storage(place.storage).delete(store.record.name)
+    with open_storage_of(place) as stores:
+        chosen = existing_name(stores, place)
+        meant = f"study {chosen!r} with {counted(len(stores.open(chosen).trials()), 'trial')} in {place.shown()}"
+        if not yes:
+            typer.confirm(f"delete {meant} for good?", abort=True, err=True)
+        stores.delete(chosen)
     typer.echo(f"deleted {meant}")

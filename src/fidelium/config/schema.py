@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,6 +16,8 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+
+from fidelium.strategies.registry import DEFAULT
 
 _UNITS = {
     "": 1,
@@ -211,6 +214,36 @@ class StopSection(Section):
     gain_per_cost: PositiveNumber | None = Field(default=None, description="when the next query is worth less per cost")
 
 
+@dataclass(frozen=True)
+class StrategySection:
+    """A strategy by name, with its options."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def _strategy(given: object) -> StrategySection:
+    options = dict(given) if isinstance(given, dict) else {"name": given}
+    name = options.pop("name", None)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"expected the name of a strategy, or {{name: ..., option: value}}, got {given!r}")
+    return StrategySection(name, options)
+
+
+Strategy = Annotated[
+    StrategySection,
+    PlainValidator(_strategy),
+    WithJsonSchema(
+        {
+            "oneOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            ]
+        }
+    ),
+]
+
+
 class StudySection(ProgramSection):
     """A study of fidelium with an external program."""
 
@@ -219,8 +252,10 @@ class StudySection(ProgramSection):
     storage: str | None = Field(
         default=None, description="sqlite:///file.db or postgresql+psycopg://user@host/database"
     )
-    strategy: str = Field(
-        default="dnn-mfbo", description="how to choose what to evaluate; fidelium strategies lists them"
+    strategy: Strategy = Field(
+        default=DEFAULT,
+        validate_default=True,
+        description="how to choose what to evaluate: a name, or {name: ..., option: value, ...}",
     )
     seed: Count = Field(default=0, description="where all randomness comes from")
     budget: PositiveNumber = Field(description="what the study may spend in total, in the unit of the costs")

@@ -127,6 +127,19 @@ def scalar(text: str) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
+def parse_value(text: str) -> Any:
+    """A value as it would stand in a study file: a word, a number, `[1, 2]` or `{a: 1}`.
+
+    Raises:
+        ConfigError: if it is not YAML.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not a YAML value: {text!r}: {_problem(error)}") from None
+    return None if root is None else Document(Path("value"), root).data
+
+
 def _child(node: yaml.Node, part: str | int) -> tuple[int, yaml.Node] | None:
     """The line and the node of a key or a position inside a node."""
     if isinstance(node, yaml.MappingNode):

@@ -25,8 +25,6 @@ from fidelium.experiments.records import Cell, write, writing
 from fidelium.history import TrialState
 from fidelium.problems import Problem
 from fidelium.space import Params
-from fidelium.strategies import registry
-from fidelium.strategies.base import Modelled
 from fidelium.study import Study, create_study
 from fidelium.study.trial import LiveTrial
 from fidelium.timing import record
@@ -137,7 +135,7 @@ def _recommend_at(costs: list[float], problem: Problem, study: Study, file: IO[s
 
 def _recommendation(problem: Problem, study: Study) -> dict[str, Any]:
     """What is recommended: by the strategy's model, or, if it has none, the best design observed at the target."""
-    if isinstance(registry.resolve(study.strategy), Modelled):
+    if study.has_model:
         design = study.recommend()
         params, mean, std = design.params, design.mean, design.std
     elif study.best is not None:

@@ -14,11 +14,12 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Real, SearchSpace
-from fidelium.storage import Outcome, Storage, StudyRecord, StudyStore, open_storage
+from fidelium.storage import Outcome, Storage, StudyStore, open_storage
 
 _LADDER = FidelityLadder((Fidelity("low", cost=1), Fidelity("high", cost=10)))
 _SPACE = SearchSpace({f"x{position}": Real(0, 1) for position in range(6)})
@@ -75,7 +76,7 @@ def measure(url: str | None, processes: int, trials: int) -> StorageSpeed:
     storage = open_storage(url)
     name = f"speed {uuid.uuid4()}"
     try:
-        store = storage.create(StudyRecord(name, _SPACE, _LADDER, Direction.MAXIMIZE, "random", 0, {}))
+        store = storage.create(StudyDefinition(_SPACE, _LADDER, Direction.MAXIMIZE, "random", name=name))
         with _workers(url, name, processes, store) as workers:
             return _measured(workers, storage if url is None else open_storage(url), name, processes, trials)
     finally:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
-from fidelium.storage.base import Outcome, Storage, StudyRecord, StudyStore
+from fidelium.storage.base import Outcome, Storage, StudyStore
 
 HOSTILE = (
     *("", " ", "'; DROP TABLE fidelium_trials; --", '"$(rm -rf /)"', "a\nb\r\tc", "null", "1", "%s {} \\", "\0"),
@@ -41,21 +42,21 @@ class Case:
     def stores(self, count: int = 1) -> Iterator[list[StudyStore]]:
         """A new study, through several storage objects; it is deleted in the end."""
         storages = [self.open() for _ in range(count)]
-        record = make_record()
+        definition = make_definition()
         try:
-            first = storages[0].create(record)
-            yield [first, *(storage.open(record.name) for storage in storages[1:])]
+            first = storages[0].create(definition)
+            yield [first, *(storage.open(definition.stored_name) for storage in storages[1:])]
         finally:
-            if record.name in storages[0].names():
-                storages[0].delete(record.name)
+            if definition.stored_name in storages[0].names():
+                storages[0].delete(definition.stored_name)
             for storage in storages:
                 storage.close()
 
 
-def make_record(name: str | None = None) -> StudyRecord:
+def make_definition(name: str | None = None) -> StudyDefinition:
     """A study with every kind of parameter and hostile choices; a name nobody else has if none is given."""
     parameters = {"x": Real(1e-3, 10.0, log=True), "n ä\n": Integer(-3, 7), "choice": Categorical(HOSTILE)}
-    return StudyRecord(
+    return StudyDefinition(
         name=f"study {uuid.uuid4()}" if name is None else name,
         space=SearchSpace(parameters),
         ladder=FidelityLadder((Fidelity("coarse", 1), Fidelity("fine'; --", 10.5))),
@@ -67,9 +68,9 @@ def make_record(name: str | None = None) -> StudyRecord:
 
 
 def make_trial(number: int, state: TrialState = TrialState.QUEUED, worker: str | None = None) -> Trial:
-    """A trial of `make_record`'s study; the first ones go through all hostile choices."""
+    """A trial of `make_definition`'s study; the first ones go through all hostile choices."""
     params: Params = {"x": 0.1 * (number + 1), "n ä\n": number % 11 - 3, "choice": HOSTILE[number % len(HOSTILE)]}
-    return Trial(number, params, make_record("any").ladder[number % 2], state, worker=worker)
+    return Trial(number, params, make_definition("any").ladder[number % 2], state, worker=worker)
 
 
 def add(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from fidelium.errors import StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.errors import BudgetError, StorageError, StudyExistsError, TrialError, UnknownNameError
 from fidelium.history import TrialState
 from fidelium.storage.base import Outcome, Storage, StudyStore
 from fidelium.testing.storage_cases import (
@@ -27,7 +27,7 @@ from fidelium.testing.storage_cases import (
     add,
     claim,
     known_time,
-    make_record,
+    make_definition,
     make_trial,
     random_step,
     refused,
@@ -55,17 +55,17 @@ def check_storage(open_again: Callable[[], Storage], wait: Callable[[float], Non
 
 
 def a_study_comes_back_as_it_was_created(case: Case) -> None:
-    """`record` is what was given to `create`, to the last bit and type."""
+    """`definition` is what was given to `create`, to the last bit and type."""
     storage = case.open()
-    record = make_record()
-    created = storage.create(record)
-    for store in (created, storage.open(record.name), case.open().open(record.name)):
+    definition = make_definition()
+    created = storage.create(definition)
+    for store in (created, storage.open(definition.stored_name), case.open().open(definition.stored_name)):
         require(isinstance(store, StudyStore), "a StudyStore", type(store))
-        require_same("the record", store.record, record)
-        choices = store.record.space.parameters["choice"]
+        require_same("the definition", store.definition, definition)
+        choices = store.definition.space.parameters["choice"]
         require_same("the types of the choices", types_of(getattr(choices, "choices", ())), types_of(HOSTILE))
     require_same("trials of a new study", created.trials(), ())
-    storage.delete(record.name)
+    storage.delete(definition.stored_name)
 
 
 def names_are_unique_and_in_order(case: Case) -> None:
@@ -74,13 +74,14 @@ def names_are_unique_and_in_order(case: Case) -> None:
     prefix = str(uuid.uuid4())
     names = [f"{prefix} {end}" for end in ("z", "a", "'; DROP TABLE x; --", "漢字\U0001f600", "%s", "x" * 200)]
     for name in names:
-        storage.create(make_record(name))
+        storage.create(make_definition(name))
     require_same("names, oldest first", [name for name in case.open().names() if name in names], names)
     for name in names:
-        refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_record(name)))
+        refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_definition(name)))
         storage.delete(name)
+    for name in ("a\0b", "\ud800", "x" * 256):
+        refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_definition(name)))
     for name in ("", " ", "a\0b", "\ud800", "x" * 256):
-        refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_record(name)))
         refused(UnknownNameError, f"opening {name[:9]!r}", lambda name=name: storage.open(name))
 
 
@@ -89,7 +90,7 @@ def an_unknown_study_is_refused(case: Case) -> None:
     with case.stores() as (store,):
         for method in (case.open().open, case.open().delete):
             error = refused(UnknownNameError, "an unknown study", lambda method=method: method("no such study"))
-            require(store.record.name in str(error), "a message that lists the names", error)
+            require(store.definition.stored_name in str(error), "a message that lists the names", error)
 
 
 def a_deleted_study_is_gone(case: Case) -> None:
@@ -97,8 +98,8 @@ def a_deleted_study_is_gone(case: Case) -> None:
     with case.stores(2) as (store, other):
         add(store, 0)
         other.trials()
-        case.open().delete(store.record.name)
-        again = case.open().create(store.record)
+        case.open().delete(store.definition.stored_name)
+        again = case.open().create(store.definition)
         require_same("trials of the new study", again.trials(), ())
         for held in (store, other):
             refused(StorageError, "reading a deleted study", held.trials)
@@ -117,6 +118,21 @@ def numbers_have_no_gaps(case: Case) -> None:
         refused(TrialError, "a number below zero", lambda: store.add(make_trial(-1)))
         require_same("numbers", [trial.number for trial in store.trials()], [0, 1])
         require_same("parameters of the first", store.trials()[0].params, make_trial(0).params)
+
+
+def the_budget_holds(case: Case) -> None:
+    """`add` refuses what the rest of the budget does not pay for; given data is free, and the sum is exact."""
+    with case.stores(2) as (store, other):
+        # trials cost 1 and 10.5 in turn
+        for number in range(3):
+            other.add(make_trial(number), budget=12.5)
+        error = refused(BudgetError, "a trial beyond the budget", lambda: store.add(make_trial(3), budget=12.5))
+        require("12.5" in str(error), "a message that names the budget", error)
+        require_same("trials after the refusal", len(store.trials()), 3)
+        given = replace(make_trial(3, TrialState.DONE), value=1.0, given=True)
+        require(store.add(given, budget=12.5) is not None, "given data is free", None)
+        require_same("a taken number, whatever the budget", store.add(make_trial(0), budget=1.0), None)
+        require(store.add(make_trial(4), budget=13.5) is not None, "a trial that just fits is added", None)
 
 
 def trials_come_back_as_they_were_added(case: Case) -> None:
@@ -328,7 +344,7 @@ def everybody_sees_the_same(case: Case) -> None:
             if step % 20 == 19:
                 require_same("what a third sees, that looks rarely", third.trials(), seen)
                 storage = case.open()
-                require_same("what a new object sees", storage.open(store.record.name).trials(), seen)
+                require_same("what a new object sees", storage.open(store.definition.stored_name).trials(), seen)
                 storage.close()
         require_same("numbers", [trial.number for trial in store.trials()], list(range(len(store.trials()))))
 
@@ -351,17 +367,17 @@ def many_threads_lose_and_double_nothing(case: Case) -> None:
 def what_was_stored_is_there_after_reopening(case: Case) -> None:
     """All trials, and the next number, after every object was closed."""
     storage = case.open()
-    store = storage.create(make_record())
+    store = storage.create(make_definition())
     generator = random.Random(1)
     for _ in range(30):
         random_step(store, generator)
     before = store.trials()
     storage.close()
     reopened = case.open()
-    store = reopened.open(store.record.name)
+    store = reopened.open(store.definition.stored_name)
     require_same("trials after reopening", store.trials(), before)
     add(store, len(before))
-    reopened.delete(store.record.name)
+    reopened.delete(store.definition.stored_name)
     reopened.close()
 
 
@@ -371,6 +387,7 @@ LAWS: tuple[Law, ...] = (
     an_unknown_study_is_refused,
     a_deleted_study_is_gone,
     numbers_have_no_gaps,
+    the_budget_holds,
     trials_come_back_as_they_were_added,
     what_is_returned_is_the_callers_own,
     queued_trials_are_claimed_in_order,
