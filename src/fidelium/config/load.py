@@ -18,7 +18,7 @@ from fidelium.config.schema import Section
 from fidelium.config.yaml_document import Document, Place, read_document
 from fidelium.errors import ConfigError, FideliumError, UnknownNameError
 from fidelium.execution.program import ExternalProgram
-from fidelium.execution.substitution import check_parameters
+from fidelium.execution.substitution import check_parameter_names
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
@@ -215,7 +215,7 @@ def _space(document: Document, section: schema.StudySection) -> SearchSpace:
     parameters: dict[str, Parameter] = {}
     for name, parameter in section.parameters.items():
         with document.blamed("parameters", name):
-            check_parameters([name])
+            check_parameter_names([name])
             parameters[name] = _parameter(parameter)
     with document.blamed("parameters"):
         return SearchSpace(parameters)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
-from fidelium.execution.program import Command, ExternalProgram, check_inside
+from fidelium.execution.program import Command, ExternalProgram, check_inside_folder
 from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, PythonFunction, ResultFile, ResultRule
 from fidelium.execution.substitution import (
-    GIVEN_NAMES,
-    check_names,
-    check_shell,
+    RESERVED_NAMES,
+    check_placeholders,
+    check_shell_command,
     check_template,
-    check_variable,
-    escaped,
+    check_variable_name,
+    escape,
 )
 
 
@@ -27,7 +27,7 @@ def program_of(document: Document, study: StudySection, parameters: Collection[s
         ConfigError: for the first mistake in commands, templates, variables and rules.
     """
     here = document.path.absolute().parent
-    known = {*parameters, *GIVEN_NAMES}
+    known = {*parameters, *RESERVED_NAMES}
     commands = {
         fidelity.name: _Maker(document, here, known, study, fidelity, position).command()
         for position, fidelity in enumerate(study.fidelities)
@@ -75,7 +75,7 @@ class _Maker:
             raise self.document.mistake(place, f"expected {expected}; got {line!r}")
         with self.document.blamed(*place):
             for argument in [line] if isinstance(line, str) else line:
-                check_shell(argument, self.known) if shell else check_names(argument, self.known)
+                check_shell_command(argument, self.known) if shell else check_placeholders(argument, self.known)
         return (line,) if isinstance(line, str) else self._whole_paths(line)
 
     def _whole_paths(self, line: list[str]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class _Maker:
 
         The program itself is looked for on the PATH, unless there is a slash in it.
         """
-        whole = [escaped(str(self.here / name)) if _is_file(self.here, name) else name for name in line]
+        whole = [escape(str(self.here / name)) if _is_file(self.here, name) else name for name in line]
         return (whole[0] if "/" in line[0] else line[0], *whole[1:])
 
     def _environment(self) -> dict[str, str]:
@@ -91,8 +91,8 @@ class _Maker:
         for place, section in self._both("environment"):
             for name, value in section.environment.items():
                 with self.document.blamed(*place, name):
-                    check_variable(name)
-                    check_names(value, self.known)
+                    check_variable_name(name)
+                    check_placeholders(value, self.known)
                 variables[name] = value
         return variables
 
@@ -101,7 +101,7 @@ class _Maker:
         for place, section in self._both("templates"):
             for name, template in section.templates.items():
                 with self.document.blamed(*place, name):
-                    check_inside(name)
+                    check_inside_folder(name)
                     check_template(self.here / template, self.known)
                 templates[name] = self.here / template
         return templates
@@ -114,7 +114,7 @@ class _Maker:
         place, section = self._said("result")
         with self.document.blamed(*place):
             rule = _rule(section.result or ResultSection.model_validate({}), self.here)
-            check_inside(rule.file)
+            check_inside_folder(rule.file)
         if isinstance(rule, PythonFunction) and rule.is_file and not Path(rule.source).is_file():
             raise self.document.mistake((*place, "python"), f"there is no file {rule.source!r}")
         return rule
