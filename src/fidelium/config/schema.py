@@ -178,7 +178,10 @@ class ResultSection(Section):
 
 
 class ProgramSection(Section):
-    """How to run the program. Top-level keys apply to all fidelities; a fidelity can override them."""
+    """How to run the program. Top-level keys apply to all fidelities; a fidelity can override them.
+
+    Templates and environment variables of a fidelity are added to those at the top level.
+    """
 
     command: CommandLine | None = Field(default=None, description="program and arguments, with {name} for values")
     shell: bool | None = Field(default=None, description="run the command, one line of text, with /bin/sh")
@@ -232,7 +235,7 @@ class StudySection(ProgramSection):
     strategy: str = Field(
         default="dnn-mfbo", description="how to choose what to evaluate; `fidelium strategies` lists them"
     )
-    seed: Count = Field(default=0, description="random seed; the same seed gives the same study")
+    seed: Count = Field(default=0, description="random seed")
     budget: PositiveNumber = Field(description="total cost to spend, in the unit of the costs")
     workers: PositiveCount = Field(default=1, description="number of parallel evaluations")
     initial: dict[str, Count] | None = Field(
