@@ -1,4 +1,4 @@
-"""`fidelium storage`: look after the databases that studies are kept in."""
+"""`fidelium storage`: manage the databases that store studies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fidelium.cli.locate import find, store_of
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import console, counted, examples, grid, print_json, visible
 
-storage = typer.Typer(help="Look after the databases that studies are kept in.", no_args_is_help=False)
+storage = typer.Typer(help="Manage the databases that store studies.", no_args_is_help=False)
 
 
 @storage.command(epilog=examples("fidelium storage info study.yaml", "fidelium storage info sqlite:///study.db --json"))
 def info(where: Where, as_json: AsJson = False) -> None:
-    """Show which studies a storage has, and the version of its tables."""
+    """List the studies in a storage, and its schema version."""
     from fidelium.storage import open_storage, schema_version
 
     place = find(where)
@@ -33,13 +33,13 @@ def info(where: Where, as_json: AsJson = False) -> None:
 
 @storage.command(epilog=examples("fidelium storage upgrade sqlite:///study.db"))
 def upgrade(where: Where) -> None:
-    """Bring the tables of a storage up to this version of fidelium. Make a copy of it first."""
+    """Upgrade the tables of a storage to this version of fidelium. Back it up first."""
     from fidelium.storage import upgrade as run
 
     place = find(where)
     before, after = run(place.storage)
     if before == after:
-        typer.echo(f"{place.shown()} has schema {after} already")
+        typer.echo(f"{place.shown()} already has schema {after}")
     else:
         typer.echo(f"{place.shown()} upgraded from schema {before} to {after}")
 
@@ -48,15 +48,15 @@ def upgrade(where: Where) -> None:
 def delete(
     where: Where,
     name: Name = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete a study with all its trials, for good; the folders of external programs stay."""
+    """Delete a study and all its trials permanently; the trials' folders are kept."""
     from fidelium.storage import open_storage
 
     place = find(where, name)
     store = store_of(place)
-    meant = f"study {store.record.name!r} with {counted(len(store.trials()), 'trial')} in {place.shown()}"
+    description = f"study {store.record.name!r} with {counted(len(store.trials()), 'trial')} in {place.shown()}"
     if not yes:
-        typer.confirm(f"delete {meant} for good?", abort=True, err=True)
+        typer.confirm(f"permanently delete {description}?", abort=True, err=True)
     open_storage(place.storage).delete(store.record.name)
-    typer.echo(f"deleted {meant}")
+    typer.echo(f"deleted {description}")
