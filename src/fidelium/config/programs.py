@@ -83,7 +83,7 @@ class _CommandBuilder:
     def _absolute_paths(self, command: list[str]) -> tuple[str, ...]:
         """Make arguments that name files next to the study file absolute: the program runs in the trial's folder.
 
-        The program itself is searched on the PATH unless it contains a slash.
+        The program itself is looked up on the PATH unless it contains a slash.
         """
         absolute = [escape(str(self.here / name)) if _is_file(self.here, name) else name for name in command]
         return (absolute[0] if "/" in command[0] else command[0], *absolute[1:])

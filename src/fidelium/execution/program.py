@@ -93,8 +93,8 @@ class Command:
             target.write_text(render(template, values), encoding="utf-8")
         argv = [*_SHELL, *self.argv] if self.shell else [fill(argument, values) for argument in self.argv]
         built_in = {f"FIDELIUM_{name.upper()}": fill(f"{{{name}}}", values) for name in _VARIABLES}
-        own = {name: fill(value, values) for name, value in self.environment.items()}
-        return Invocation(argv, folder, {**os.environ, **built_in, **own}, self.timeout, self.grace, self.limit)
+        configured = {name: fill(value, values) for name, value in self.environment.items()}
+        return Invocation(argv, folder, {**os.environ, **built_in, **configured}, self.timeout, self.grace, self.limit)
 
     def values(self, request: RunRequest, folder: Path, here: Path) -> dict[str, Any]:
         """The values of all names that arguments, variables and templates can use."""
