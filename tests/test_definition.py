@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,11 +33,10 @@ def test_what_is_left_out_is_filled_in():
         SPACE, LADDER, Direction.MINIMIZE, "dnn-mfbo", {}, 0, {"coarse": 7, "fine": 2}, None
     )
     assert definition.stored_name == "study"
-    assert StudyDefinition.of(SPACE, LADDER, "minimize", initial={"fine": np.int64(3)}).initial == {
-        "coarse": 0,
-        "fine": 3,
-    }
-    assert type(StudyDefinition.of(SPACE, LADDER, "minimize", seed=np.int64(3)).seed) is int
+    numpy: dict[str, Any] = {"initial": {"fine": np.int64(3)}, "seed": np.int64(3)}
+    converted = StudyDefinition.of(SPACE, LADDER, "minimize", **numpy)
+    assert converted.initial == {"coarse": 0, "fine": 3}
+    assert type(converted.seed) is int
     drawn = {StudyDefinition.of(SPACE, LADDER, "minimize", seed=None).seed for _ in range(5)}
     assert len(drawn) > 1
 

@@ -15,11 +15,11 @@ import fidelium.config.schema as schema
 from fidelium.config.peek import storage_url
 from fidelium.config.programs import program_of
 from fidelium.config.schema import Section
-from fidelium.config.yaml_document import Document, Place, read_document
+from fidelium.config.yaml_document import Document, KeyPath, read_document
 from fidelium.definition import StudyDefinition, checked_budget
 from fidelium.errors import ConfigError, FideliumError
 from fidelium.execution.program import ExternalProgram
-from fidelium.execution.substitution import check_parameters
+from fidelium.execution.substitution import check_parameter_names
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
 from fidelium.study.stopping import Stop
@@ -105,10 +105,10 @@ def first_mistake(error: ValidationError, document: Document) -> ConfigError:
         error.errors(),
         key=lambda one: (one["type"] != "extra_forbidden", document.line(_place(one)), one["type"] == "missing"),
     )
-    return document.mistake(_place(details), _sentence(details))
+    return document.error_at(_place(details), _sentence(details))
 
 
-def _place(details: ErrorDetails) -> Place:
+def _place(details: ErrorDetails) -> KeyPath:
     """Where pydantic found it, without the kind of parameter that pydantic adds."""
     place = details["loc"]
     return (*place[:2], *place[3:]) if place[:1] == ("parameters",) else place
@@ -146,14 +146,14 @@ def _is_number(given: Any) -> bool:
         return False
 
 
-def _like(place: Place) -> str:
+def _like(place: KeyPath) -> str:
     """An example of a key that is missing."""
     examples = {"direction": "maximize", "budget": "200", "cost": "1", "low": "0", "high": "1", "name": "plate"}
     key = str(place[-1])
     return f", for instance {key}: {examples[key]}" if key in examples else ""
 
 
-def _unknown(place: Place) -> str:
+def _unknown(place: KeyPath) -> str:
     """An unknown key, with the nearest of those that may stand there."""
     section = next((_SECTIONS[part] for part in reversed(place[:-1]) if part in _SECTIONS), schema.StudySection)
     known = [field.alias or name for name, field in section.model_fields.items()]
@@ -170,7 +170,7 @@ def load_study_file(path: Path | str) -> StudyFile:
     document = read_document(Path(path))
     section = _section(document)
     definition = _definition(document, section)
-    with document.blamed("budget"):
+    with document.errors_at("budget"):
         return StudyFile(
             definition,
             storage=storage_url(document, section.name, section.storage),
@@ -186,7 +186,7 @@ def load_study_file(path: Path | str) -> StudyFile:
 def _section(document: Document) -> schema.StudySection:
     data = document.data
     if not isinstance(data, dict):
-        raise document.mistake((), "expected keys such as name, parameters and fidelities")
+        raise document.error_at((), "expected keys such as name, parameters and fidelities")
     try:
         return schema.StudySection.model_validate(data)
     except ValidationError as error:
@@ -196,10 +196,10 @@ def _section(document: Document) -> schema.StudySection:
 def _space(document: Document, section: schema.StudySection) -> SearchSpace:
     parameters: dict[str, Parameter] = {}
     for name, parameter in section.parameters.items():
-        with document.blamed("parameters", name):
-            check_parameters([name])
+        with document.errors_at("parameters", name):
+            check_parameter_names([name])
             parameters[name] = _parameter(parameter)
-    with document.blamed("parameters"):
+    with document.errors_at("parameters"):
         return SearchSpace(parameters)
 
 
@@ -217,7 +217,7 @@ def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
     """The fidelities; a mistake is that of the first one that does not go with those before it."""
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
-        with document.blamed("fidelities", position):
+        with document.errors_at("fidelities", position):
             rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
     return FidelityLadder(rungs)
 
@@ -237,4 +237,4 @@ def _definition(document: Document, section: schema.StudySection) -> StudyDefini
             name=section.name,
         )
     except FideliumError as error:
-        raise document.mistake((error.setting or "name",), str(error)) from None
+        raise document.error_at((error.setting or "name",), str(error)) from None

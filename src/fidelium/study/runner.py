@@ -27,7 +27,7 @@ from fidelium.errors import (
     StorageError,
     TrialError,
 )
-from fidelium.execution.base import Evaluator, Measured
+from fidelium.execution.base import Evaluator, Measurement
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.study.heartbeat import heartbeat, worker_name
@@ -122,7 +122,7 @@ class _Loop:
     worker: str
     report: Progress
     interrupts: Interrupts
-    running: dict[Future[Measured], Trial] = field(default_factory=dict)
+    running: dict[Future[Measurement], Trial] = field(default_factory=dict)
     failures: int = 0
     last_reason: str = ""
     stopped: bool = False
@@ -171,7 +171,7 @@ class _Loop:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        pending: Future[Measured] = Future()
+        pending: Future[Measurement] = Future()
         self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
         future = self.executor.submit(self.evaluate, trial)
         self.running[future] = self.running.pop(pending)
@@ -185,7 +185,7 @@ class _Loop:
         self.stopped = True
         _log.warning("starting nothing more: %s", reason)
 
-    def _finish(self, future: Future[Measured], trial: Trial) -> None:
+    def _finish(self, future: Future[Measurement], trial: Trial) -> None:
         error = future.exception()
         try:
             if error is None:

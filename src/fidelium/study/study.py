@@ -26,7 +26,7 @@ from fidelium.errors import (
     TrialError,
 )
 from fidelium.execution.base import Objective
-from fidelium.execution.executors import elsewhere, local
+from fidelium.execution.executors import evaluator_for_executor, local_executor
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Query, Trial, TrialState
@@ -286,11 +286,11 @@ class Study:
         if not callable(objective) and not isinstance(objective, ExternalProgram):
             raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
         if executor is not None:
-            evaluate, workers = elsewhere(objective, executor, workers)
+            evaluate, workers = evaluator_for_executor(objective, executor, workers)
             run(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
             return self.best
         policy = Policy(budget, 1 if workers is None else workers, max_failures, retries, stop, progress)
-        with local(objective, policy.workers) as (evaluate, here):
+        with local_executor(objective, policy.workers) as (evaluate, here):
             run(self, evaluate, here, policy)
         return self.best
 

@@ -1,4 +1,4 @@
-"""`export` and `import`: what goes out comes back in, bit by bit, and a bad file brings nothing in."""
+"""`export` and `import`: an exact round trip, and nothing imported from an invalid file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_other_headers_and_one_fidelity_for_all(call, study_file, tmp_path) -> N
     assert (trial.params, trial.fidelity.name, trial.value) == ({"x": 0.25, "count": 2, "kind": "steel"}, "fine", 1.5)
 
 
-def test_all_mistakes_are_listed_and_nothing_is_imported(call, study_file, tmp_path) -> None:
+def test_all_errors_are_listed_and_nothing_is_imported(call, study_file, tmp_path) -> None:
     file = tmp_path / "old.csv"
     file.write_text(
         "x,count,kind,fidelity,value\n"
@@ -101,7 +101,7 @@ def test_all_mistakes_are_listed_and_nothing_is_imported(call, study_file, tmp_p
     answer = call("import", study_file(), file)
     assert answer.code == 2
     lines = answer.err.splitlines()
-    assert lines[0] == f"error: nothing was taken from '{file}':"
+    assert lines[0] == f"error: '{file}' has errors; nothing was read:"
     expected = [
         "line 3, column 'x': expected a number in [0, 1], got 2.0",
         "line 3, column 'count': expected a whole number in [1, 3], got 2.5",
@@ -116,7 +116,7 @@ def test_all_mistakes_are_listed_and_nothing_is_imported(call, study_file, tmp_p
     assert not (tmp_path / "parabola.db").exists()
 
 
-def test_of_many_mistakes_the_first_twenty_are_listed(call, study_file, tmp_path) -> None:
+def test_of_many_errors_the_first_twenty_are_listed(call, study_file, tmp_path) -> None:
     file = tmp_path / "old.csv"
     file.write_text("x,count,kind,fidelity,value\n" + "0.5,2,steel,fine,much\n" * 30)
     lines = call("import", study_file(), file).err.splitlines()
@@ -127,11 +127,14 @@ def test_of_many_mistakes_the_first_twenty_are_listed(call, study_file, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "STUDY", "x.txt"], "ending must be one of .csv, .json, .parquet, got 'x.txt'"),
+        (["export", "STUDY", "x.txt"], "suffix must be one of .csv, .json, .parquet, got 'x.txt'"),
         (["export", "STUDY", "/dev/null/x.csv"], "cannot write '/dev/null/x.csv'"),
-        (["export", "STUDY", "HERE"], "is there already; choose another name, or add --overwrite"),
+        (["export", "STUDY", "HERE"], "already exists; choose another name, or add --overwrite"),
         (["import", "STUDY", "/nope.csv"], "cannot read '/nope.csv'"),
-        (["import", "STUDY", "HERE"], "has no column 'count', 'kind', 'fidelity', 'value'; its columns are 'x'"),
+        (
+            ["import", "STUDY", "HERE"],
+            "has no column 'count', 'kind', 'fidelity', 'value'; its columns are 'x'; use --column name=header",
+        ),
         (["import", "STUDY", "HERE", "--column", "y=z"], "--column must look like name=header"),
         (["import", "STUDY", "HERE", "--fidelity", "no"], "unknown fidelity 'no'"),
     ],

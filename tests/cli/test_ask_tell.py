@@ -1,4 +1,4 @@
-"""`ask` and `tell`: JSON out, JSON in, and refusals that change nothing."""
+"""`ask` and `tell`: JSON out, JSON in, and errors that change nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_tell_takes_values_of_any_sign_costs_and_failures(call, study, storage) 
         (None, None),
     ]
     assert trials[1].reason == "the mesher\ncrashed"
-    assert json.loads(call("ask", storage).out)["number"] == 3  # who asks next gets it
+    assert json.loads(call("ask", storage).out)["number"] == 3  # the next ask gets it
     assert load_study(storage).trials[3].attempt == 2
 
 
@@ -81,15 +81,15 @@ def test_tell_reads_json_from_stdin(call, study, storage, monkeypatch) -> None:
         (["0", "much"], "", "a value must be a number, got 'much'"),
         (["0", "--nope"], "", "a value must be a number, got '--nope'"),
         (["7", "1"], "", "has no trial 7"),
-        (["-1", "1"], "", "whole number from 0, got '-1'"),
-        (["x", "1"], "", "whole number from 0, got 'x'"),
+        (["-1", "1"], "", "must be a whole number from 0, got '-1'"),
+        (["x", "1"], "", "must be a whole number from 0, got 'x'"),
         (["0", "1", "--measured-cost", "-2"], "", "measured_cost must be a number >= 0"),
-        (["-", "1"], "", "everything comes from stdin"),
-        (["-"], "1", "stdin must hold JSON like"),
-        (["-"], "{", "it holds none"),
-        (["-"], '{"value": 1}', "stdin must hold JSON like"),
-        (["-"], '{"number": 0, "valeu": 1}', "stdin must hold JSON like"),
-        (["-"], '{"number": 0.5, "value": 1}', "whole number from 0, got 0.5"),
+        (["-", "1"], "", "the result is read from stdin"),
+        (["-"], "1", "expected JSON like"),
+        (["-"], "{", "this is not JSON"),
+        (["-"], '{"value": 1}', "expected JSON like"),
+        (["-"], '{"number": 0, "valeu": 1}', "expected JSON like"),
+        (["-"], '{"number": 0.5, "value": 1}', "must be a whole number from 0, got 0.5"),
         (["-"], '{"number": 0, "value": "1"}', "value must be a number, got '1'"),
     ],
 )
@@ -107,7 +107,7 @@ def test_bad_input_is_one_line_and_changes_nothing(
     assert study.trials == before
 
 
-def test_nothing_is_told_twice(call, study, storage) -> None:
+def test_a_trial_is_recorded_once(call, study, storage) -> None:
     study.ask()
     assert call("tell", storage, 0, 1.0).code == 0
     answer = call("tell", storage, 0, 2.0)

@@ -1,10 +1,10 @@
-"""What is shown while an experiment runs."""
+"""The live display of a running experiment."""
 
 from __future__ import annotations
 
 import pytest
 
-from fidelium.cli.bench_live import so_far
+from fidelium.cli.bench_live import regret_table
 from fidelium.experiments.records import Cell, Run
 
 
@@ -24,10 +24,10 @@ def _run(cell: Cell, regret: float) -> Run:
         (("branin", "levy", "park1"), ("dnn-mfbo", "sf-ei"), ["problem", "dnn-mfbo", "sf-ei"]),
     ],
 )
-def test_whatever_there_is_more_of_has_the_rows(problems, strategies, header):
+def test_the_longer_of_problems_and_strategies_are_the_rows(problems, strategies, header):
     cells = [_cell(problem, strategy, seed) for problem in problems for strategy in strategies for seed in (0, 1, 2)]
     done = {cell: _run(cell, cell.seed + 1.0) for cell in cells if cell.problem == "branin" and cell.seed < 2}
-    grid = so_far(cells, done)
+    grid = regret_table(cells, done)
     assert [column.header for column in grid.columns] == header
     assert list(grid.columns[0].cells) == list(strategies if header[0] == "strategy" else problems)
     assert next(iter(grid.columns[1].cells)) == "2/3  1.5"

@@ -1,4 +1,4 @@
-"""Programs that hang, fork, flood, crash and lie: a failed trial with its reason, and nothing of them lives on."""
+"""Programs that hang, fork, flood and crash: a failed trial with its reason, and no process left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import os, signal, sys, time
 def here():
     open(os.path.join(os.environ["PIDS"], str(os.getpid())), "w").close()
 if os.fork() == 0:      # a child that holds the pipes open
-    if os.fork() == 0:  # and a daemon, in a session of its own, that is deaf
+    if os.fork() == 0:  # and a daemon in its own session that ignores SIGTERM
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     here()
@@ -41,7 +41,7 @@ def reason(call, *arguments, **settings):
 
 
 def until_gone(living, expected):
-    """Who is alive after some seconds, which a kill by somebody else may take."""
+    """Processes that are still alive after ten seconds: a kill by another process may take a moment."""
     until = time.monotonic() + 10
     while living(expected) and time.monotonic() < until:
         time.sleep(0.02)
@@ -64,13 +64,13 @@ def at_most(seconds):
         ("true", "the program wrote no result.json"),
         ("echo license >&2", "the program wrote no result.json; stderr ends with: license"),
         ("mkdir result.json", "cannot read result.json: Is a directory"),
-        ("mkfifo result.json", "result.json is no plain file"),
+        ("mkfifo result.json", "result.json is not a regular file"),
         ("echo '{\"value\": NaN}' > result.json", "value is nan, not a finite number"),
         ("echo '{\"value\": 1e999}' > result.json", "value is inf, not a finite number"),
         ('echo \'{"value": "big"}\' > result.json', "value is 'big', not a number"),
         ("echo '{\"value\": true}' > result.json", "value is True, not a number"),
         ('echo \'{"value": 1, "cost": "x"}\' > result.json', "cost is 'x', not a number"),
-        ("echo '[1]' > result.json", 'result.json must hold {"value": number}, got [1]'),
+        ("echo '[1]' > result.json", 'result.json must contain {"value": number}, got [1]'),
         ("echo FAIL > result.json", "result.json says FAIL"),
         ("echo ' FAIL: no mesh' > result.json", "no mesh"),
         ('echo \'{"failed": "buckled"}\' > result.json', "buckled"),
@@ -83,7 +83,7 @@ def test_the_reason_says_what_happened(lab, line, expected):
     assert json.loads((lab.trial / "outcome.json").read_text())["failed"] == expected
 
 
-def test_garbage_is_named(lab):
+def test_a_result_that_is_not_json_is_reported(lab):
     assert reason(lab.shell, "echo FAILURES > result.json").startswith("result.json is not JSON: ")  # another word
     assert reason(lab.shell, "head -c 5000 /dev/urandom > result.json").startswith("result.json is not JSON: ")
     assert "exit code 9; stderr ends with: ..." in reason(lab.shell, "head -c 99999 /dev/zero | tr '\\0' x >&2; exit 9")
@@ -92,9 +92,9 @@ def test_garbage_is_named(lab):
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        ("no-such-simulator", "program 'no-such-simulator' not found; install it"),
-        ("{here}/data.txt", "not allowed to run; make it executable"),
-        ("{here}/empty.sh", "is no program; a script needs a first line"),
+        ("no-such-simulator", "cannot start 'no-such-simulator': not found; install it"),
+        ("{here}/data.txt", "permission denied; make it executable"),
+        ("{here}/empty.sh", "not an executable format; a script needs a first line"),
     ],
 )
 def test_a_program_that_cannot_be_started(lab, program, expected):
@@ -106,7 +106,9 @@ def test_a_program_that_cannot_be_started(lab, program, expected):
 
 def test_arguments_that_are_too_long(lab):
     lab.shell("echo '{\"value\": 1}' > result.json", params={"x": "x" * 200_000})  # a long value that is in query.json
-    assert "too long arguments; let it read query.json" in reason(lab.run, ("true", "{x}"), params={"x": "x" * 200_000})
+    assert "its arguments are too many or too long; let it read query.json" in reason(
+        lab.run, ("true", "{x}"), params={"x": "x" * 200_000}
+    )
 
 
 def test_a_program_that_hangs_is_ended_with_all_it_has_started(lab, living):
@@ -133,7 +135,7 @@ time.sleep(1000)
     assert (lab.trial / "stdout.txt").read_text() == "cleaned\n"
 
 
-def test_what_a_program_leaves_behind_is_ended_too(lab, living):
+def test_processes_left_behind_by_a_program_are_ended(lab, living):
     with at_most(20):
         measured = lab.python(f"{FAMILY}print('v=2')", result=Pattern("v=(.*)"), grace=0.3)
     assert measured.value == 2
@@ -153,8 +155,7 @@ def test_a_cancelled_program_ends_promptly(lab, living):
 CHILD = """
 from pathlib import Path
 import os, resource, sys
-from fidelium.execution.program import Command
-from fidelium.execution.program import ExternalProgram
+from fidelium.execution.program import Command, ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 program = ExternalProgram({"fine": Command((sys.executable, "-S", *sys.argv[1:]), grace=0.3)}, Path("runs"), Path("."))
@@ -163,7 +164,7 @@ trial = Trial(0, {}, Fidelity("fine", cost=1))
 
 
 def fidelium(folder, code, *arguments):
-    """fidelium in a process of its own."""
+    """Runs fidelium in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-c", CHILD + textwrap.dedent(code), *arguments],
         cwd=folder,
@@ -173,20 +174,20 @@ def fidelium(folder, code, *arguments):
     )
 
 
-def test_nothing_lives_on_when_fidelium_is_killed(lab, living):
+def test_no_process_is_left_when_fidelium_is_killed(lab, living):
     (lab.folder / "family.py").write_text(f"{FAMILY}time.sleep(1000)")
-    with fidelium(lab.folder, "program(trial)", "../../family.py") as process:
+    with fidelium(lab.folder, "program.run(trial)", "../../family.py") as process:
         assert len(living(3)) == 3
         process.kill()
     assert until_gone(living, 3) == []
 
 
-def test_nothing_lives_on_even_if_a_fork_of_fidelium_holds_the_pipe(lab, living):
+def test_no_process_is_left_even_if_a_fork_of_fidelium_holds_the_pipe(lab, living):
     (lab.folder / "hang.py").write_text(f"{FAMILY}time.sleep(1000)")
     code = """
         import threading, time, warnings
         warnings.simplefilter("ignore")
-        threading.Thread(target=program, args=(trial,), daemon=True).start()
+        threading.Thread(target=program.run, args=(trial,), daemon=True).start()
         while len(os.listdir(os.environ["PIDS"])) < 3:
             time.sleep(0.02)
         fork = os.fork()
@@ -212,7 +213,7 @@ os.kill(os.getppid(), signal.SIGKILL)
 time.sleep(1000)
 """
     with at_most(20):
-        assert "guards it was killed" in reason(lab.python, text)
+        assert "its guard process was killed" in reason(lab.python, text)
     assert until_gone(living, 1) == []
 
 
@@ -223,7 +224,7 @@ def test_a_flood_of_output_fills_neither_memory_nor_disk(lab):
         from fidelium.errors import EvaluationError
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
-            program(trial)
+            program.run(trial)
         except EvaluationError as error:
             print(error, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     """
@@ -239,7 +240,7 @@ def test_a_disk_that_is_full_is_a_failed_trial(lab):
     lab.runs.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(lab.runs)], capture_output=True)
     if mounted.returncode:
-        pytest.skip("this machine lets nobody mount a small disk")
+        pytest.skip("mounting a small disk is not permitted")
     try:
         line = "head -c 10000000 /dev/zero > big; echo '{\"value\": 1}' > result.json"
         assert "No space left on device" in reason(lab.shell, line)  # the program's own write
@@ -252,11 +253,11 @@ def test_a_disk_that_is_full_is_a_failed_trial(lab):
 
 
 def test_output_that_cannot_be_written_ends_the_program(lab, living):
-    """A limit of the file size is the full disk of a machine where nobody may mount one."""
+    """A file size limit stands in for a full disk, which needs permission to mount one."""
     (lab.folder / "flood.py").write_text(f"{FAMILY}\nwhile True: print('x' * 1000)")
     code = """
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-        program(trial)
+        program.run(trial)
     """
     with at_most(30), fidelium(lab.folder, code, "../../flood.py") as process:
         err = process.communicate(timeout=30)[1]

@@ -178,3 +178,10 @@ def test_bad_questions_are_one_line(call, study, storage, arguments, message) ->
     assert answer.err.startswith("error: ")
     assert answer.err.count("\n") == 1
     assert message in answer.err
+
+
+def test_problems_and_strategies_as_json(call) -> None:
+    assert json.loads(call("strategies", "--json").out)[0] == "dnn-mfbo"
+    problems = {problem["name"]: problem for problem in json.loads(call("problems", "--json").out)}
+    assert problems["branin"]["parameters"] == ["x1", "x2"]
+    assert problems["plate"]["fidelities"][1] == {"name": "fine", "cost": 10}

@@ -1,14 +1,17 @@
-"""Templates are strict, and their mistakes have a line; logs of programs keep their ends."""
+"""Placeholders and templates: unknown names are errors, with the line in a template."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fidelium.errors import SettingError
-from fidelium.execution.output_log import BoundedLog, last_lines
-from fidelium.execution.substitution import check_template, render
+from fidelium.execution.substitution import (
+    check_parameter_names,
+    check_placeholders,
+    check_shell_command,
+    check_template,
+    render,
+)
 
 
 @pytest.fixture
@@ -35,12 +38,12 @@ def test_a_template_may_include_its_neighbour(deck, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\n\n{{ yung }}", r"template deck\.j2, line 3: unknown name 'yung'; known are params, young"),
+        ("\n\n{{ yung }}", r"template deck\.j2, line 3: unknown name 'yung'; known names: params, young"),
         ("\n{{ young ", r"template deck\.j2, line 2: unexpected end of template"),
         ("{% for %}", r"template deck\.j2, line 1: "),
     ],
 )
-def test_a_mistake_is_found_before_anything_runs(deck, text, message):
+def test_check_template_reports_the_line(deck, text, message):
     with pytest.raises(SettingError, match=message):
         check_template(deck(text), ["young", "params"])
 
@@ -51,10 +54,10 @@ def test_a_mistake_is_found_before_anything_runs(deck, text, message):
         ("\n{{ params.yung }}", r"template deck\.j2, line 2: 'dict object' has no attribute 'yung'"),
         ("\n\n{{ 1 / (young - young) }}", r"template deck\.j2, line 3: float division by zero"),
         ("{{ young", r"template deck\.j2, line 1: "),
-        ("{% include 'gone.j2' %}", r"template deck\.j2: 'gone\.j2' is not in "),
+        ("{% include 'gone.j2' %}", r"template deck\.j2: 'gone\.j2' not found in "),
     ],
 )
-def test_a_mistake_that_shows_later_has_its_line_too(deck, text, message):
+def test_render_reports_the_line(deck, text, message):
     with pytest.raises(SettingError, match=message):
         render(deck(text), {"young": 1.0, "params": {}})
 
@@ -67,22 +70,27 @@ def test_a_template_that_cannot_be_read_is_named(tmp_path):
         check_template(tmp_path / "binary.j2", [])
 
 
-@given(st.lists(st.binary(max_size=40)), st.integers(0, 30))
-def test_a_log_keeps_the_first_and_the_last_bytes(tmp_path_factory, chunks, limit):
-    path = tmp_path_factory.mktemp("log") / "stdout.txt"
-    with BoundedLog(path, limit) as log:
-        for chunk in chunks:
-            log.write(chunk)
-    whole = b"".join(chunks)
-    left_out = max(len(whole) - 2 * limit, 0)
-    assert log.left_out == left_out
-    middle = f"\n[fidelium left out {left_out} bytes]\n".encode()
-    expected = whole[:limit] + middle + whole[len(whole) - limit :] if left_out else whole
-    assert path.read_bytes() == expected
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("a{yung}", r"unknown name {yung} in 'a{yung}'; did you mean {young}\?"),
+        ("{b}", r"unknown name {b} .*known names: young"),
+        ("{}", "unknown name {}"),
+        ("{", "unmatched '{' in '{'"),
+        ("}}}", "unmatched '}'"),
+    ],
+)
+def test_unknown_names_are_rejected(pattern, message):
+    with pytest.raises(SettingError, match=message):
+        check_placeholders(pattern, ["young"])
 
 
-def test_last_lines_are_a_bounded_sentence(tmp_path):
-    (tmp_path / "log").write_text("\n".join(f"line {i} " for i in range(100)) + "\n\n")
-    assert last_lines(tmp_path / "log", lines=3) == "line 98 | line 99"
-    assert last_lines(tmp_path / "log", lines=3, limit=7) == "...line 99"
-    assert last_lines(tmp_path / "gone") == ""
+def test_a_value_is_never_part_of_a_shell_command():
+    with pytest.raises(SettingError, match=r"{young} is not allowed in a shell command"):
+        check_shell_command("solve {young}", ["young"])
+    check_shell_command("echo ${HOME} ${young} | awk '{print $1}'", ["young"])  # these braces are the shell's and awk's
+
+
+def test_a_parameter_must_not_have_a_reserved_name():
+    with pytest.raises(SettingError, match=r"'cost' is reserved.*rename the parameter 'cost'"):
+        check_parameter_names(["young", "cost"])
