@@ -23,6 +23,7 @@ from fidelium.plots.style import (
     fidelity_styles,
     new_figure,
     title_of,
+    translucent,
 )
 from fidelium.problems import Problem
 from fidelium.space import Categorical, Integer, Parameter, Params, Real
@@ -181,7 +182,7 @@ def _seen_near(
 def _draw_model(figure: go.Figure, panel: Panel, each: Slice, style: FidelityStyle) -> None:
     edge: dict[str, Any] = {"x": each.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     figure.add_scatter(y=each.mean + 2 * each.std, showlegend=False, **edge, **panel.axes)
-    filled = {"fill": "tonexty", "fillcolor": style.band()}
+    filled = {"fill": "tonexty", "fillcolor": translucent(style.colour, 0.18)}
     figure.add_scatter(y=each.mean - 2 * each.std, showlegend=False, **edge, **filled, **panel.axes)
     line = {"color": style.colour, "width": 2.5}
     figure.add_scatter(x=each.x, y=each.mean, mode="lines", line=line, name="model", showlegend=False, **panel.axes)

@@ -37,11 +37,6 @@ class FidelityStyle:
     colour: str
     symbol: str
 
-    def band(self, alpha: float = 0.18) -> str:
-        """The colour, nearly transparent."""
-        red, green, blue = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
-        return f"rgba({red},{green},{blue},{alpha})"
-
 
 def fidelity_styles(ladder: FidelityLadder) -> tuple[FidelityStyle, ...]:
     """The style of each fidelity, low to high."""
@@ -51,6 +46,12 @@ def fidelity_styles(ladder: FidelityLadder) -> tuple[FidelityStyle, ...]:
     ]
     target = ladder.target
     return (*cheap, FidelityStyle(f"{target.name} (cost {target.cost:g}, target)", _TARGET, "diamond"))
+
+
+def translucent(colour: str, alpha: float) -> str:
+    """A colour such as "#0072B2" with this opacity, as Plotly writes it."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
 
 
 @dataclass(frozen=True)
