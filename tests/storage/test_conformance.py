@@ -9,7 +9,7 @@ import pytest
 
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
-from fidelium.testing.storage_cases import Case
+from fidelium.testing.storage_cases import StorageCase as Case
 from fidelium.testing.storages import LAWS, check_storage
 
 
