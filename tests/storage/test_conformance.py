@@ -109,7 +109,7 @@ CAUGHT_BY = {
     Stubborn: laws.dead_workers_lose_their_trials_until_they_are_lost,
     Impatient: laws.silent_workers_lose_their_trials,
     Greedy: laws.turns_are_exclusive_and_end,
-    Blind: laws.everybody_sees_the_same,
+    Blind: laws.all_objects_see_the_same,
     Deaf: laws.heartbeats_are_seen_by_all,
 }
 

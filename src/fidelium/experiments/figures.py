@@ -96,7 +96,7 @@ class MethodStyle:
 
 
 def method_style(strategy: str) -> MethodStyle:
-    """The style of a method; one without a colour of its own gets a spare one chosen by its name."""
+    """The style of a method; methods without a fixed colour get a spare one chosen by their name."""
     colour = _COLOURS.get(strategy) or _SPARE[zlib.crc32(strategy.encode()) % len(_SPARE)]
     dash = "dash" if strategy in peer_names() else None
     return MethodStyle(colour, dash, width=3.5 if strategy == registry.DEFAULT else 1.8)
@@ -270,9 +270,8 @@ def ratio_figure(runs: Sequence[Run], baseline: str, most: dict[str, float], tit
         marker = {"color": style.colour, "size": 11, "symbol": "circle"}
         figure.add_scatter(x=[each.median], y=[place], mode="markers", marker=marker, showlegend=False, **panel.axes)
     for name in dict.fromkeys(each.strategy for each in found):
-        add_key(
-            figure, name, mode="markers", marker={"color": method_style(name).colour, "size": 11, "symbol": "circle"}
-        )
+        marker = {"color": method_style(name).colour, "size": 11, "symbol": "circle"}
+        add_key(figure, name, mode="markers", marker=marker)
     add_key(figure, "at most", mode="lines", line={"color": INK, "width": 2})
     return figure
 

@@ -21,6 +21,10 @@ THREADS = {
 }
 """Environment variables for computing with one thread; they must be set before JAX is imported."""
 
+_OURS = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
+_PEERS = ("botorch", "gpytorch", "optuna", "smac", "torch")
+"""Packages whose versions are recorded."""
+
 
 def use_one_thread() -> None:
     """Set the variables of `THREADS` in this process."""
@@ -31,10 +35,6 @@ def pin_to_one_core() -> None:
     """Pin this process to the last core it may run on, where the system supports it."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
-
-_OURS = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
-_PEERS = ("botorch", "gpytorch", "optuna", "smac", "torch")
 
 
 def machine() -> dict[str, Any]:

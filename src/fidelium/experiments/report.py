@@ -100,9 +100,9 @@ def write_report(
 def headline_tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> list[Table]:
     """The tables for the terminal."""
     regrets = [table for name in options.measures for table in regret_tables(runs, name)]
-    beside = [] if spec.baseline is None else [_baseline_table(spec.baseline, spec, runs, options)]
+    compared = [] if spec.baseline is None else [_baseline_table(spec.baseline, spec, runs, options)]
     reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
-    return [*beside, *regrets, rank_table(runs, reference), time_table(runs, reference)]
+    return [*compared, *regrets, rank_table(runs, reference), time_table(runs, reference)]
 
 
 def _baseline_table(baseline: str, spec: Spec, runs: Sequence[Run], options: ReportOptions) -> Table:

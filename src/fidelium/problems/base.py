@@ -34,7 +34,7 @@ class Problem:
         name: what `problems.get` calls it.
         space: the parameters.
         ladder: the fidelities, low to high.
-        direction: whether the largest or the smallest value at the target is wanted.
+        direction: whether the value at the target is maximised or minimised.
         functions: one per fidelity, low to high, called with the parameters as keywords.
         optimum: the best value at the target.
         optimisers: all designs that reach it.

@@ -237,15 +237,15 @@ def silent_workers_lose_their_trials(case: StorageCase) -> None:
         add(store, 3)
         claim(store, "lively")
         add(store, 4)
-        require_same("the heartbeat of who has no name", claim(store, None).heartbeat, None)
-        require_same("nobody is silent yet", other.recover(FOREVER, [], retries=1), ())
+        require_same("the heartbeat of a claim without a worker", claim(store, None).heartbeat, None)
+        require_same("trials taken before anyone is silent", other.recover(FOREVER, [], retries=1), ())
         case.wait(1.2)
         other.beat("lively")
         taken = other.recover(0.8, [], retries=1)
         require_same("trials taken", [(trial.number, trial.state) for trial in taken], [(2, TrialState.QUEUED)])
         require("silent" in (taken[0].reason or ""), "a reason that names the worker", taken[0].reason)
         running = [trial.number for trial in store.trials() if trial.state is TrialState.RUNNING]
-        require_same("trials that go on", running, [0, 1, 3, 4])
+        require_same("trials still running", running, [0, 1, 3, 4])
 
 
 def dead_workers_lose_their_trials_until_they_are_lost(case: StorageCase) -> None:
@@ -316,7 +316,7 @@ def turns_are_exclusive_and_end(case: StorageCase) -> None:
         require_same("a turn that is over", store.take_turn("a", 60.0), True)
 
 
-def everybody_sees_the_same(case: StorageCase) -> None:
+def all_objects_see_the_same(case: StorageCase) -> None:
     """After each of many random calls through two objects, both and a new one show the same trials."""
     generator = random.Random(0)
     with case.stores(3) as (store, other, third):
@@ -326,7 +326,7 @@ def everybody_sees_the_same(case: StorageCase) -> None:
             require_same("trials, against what was returned", [seen[trial.number] for trial in changed], changed)
             require_same("what another object sees", other.trials(), seen)
             if step % 20 == 19:
-                require_same("what a third sees, that looks rarely", third.trials(), seen)
+                require_same("what a third object sees, which reads rarely", third.trials(), seen)
                 storage = case.open()
                 require_same("what a new object sees", storage.open(store.record.name).trials(), seen)
                 storage.close()
@@ -338,9 +338,9 @@ def many_threads_lose_and_double_nothing(case: StorageCase) -> None:
     total = 40
     with case.stores(2) as stores, ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda worker: work(stores[worker % 2], f"w{worker}", total), range(4)))
-        told = sorted(number for numbers in ended for number in numbers)
+        finished = sorted(number for numbers in ended for number in numbers)
         trials = stores[1].trials()
-    require_same("numbers told", told, list(range(total)))
+    require_same("numbers finished", finished, list(range(total)))
     require_same("numbers stored", [trial.number for trial in trials], list(range(total)))
     require_same("states", {trial.state for trial in trials}, {TrialState.DONE})
     require_same("attempts", {trial.attempt for trial in trials}, {1})
@@ -383,7 +383,7 @@ LAWS: tuple[Law, ...] = (
     heartbeats_are_seen_by_all,
     times_are_the_storages_own,
     turns_are_exclusive_and_end,
-    everybody_sees_the_same,
+    all_objects_see_the_same,
     many_threads_lose_and_double_nothing,
     what_was_stored_is_there_after_reopening,
 )

@@ -129,7 +129,7 @@ class MaxValueEntropy:
         return most_informative(self.model, history, pending, key)
 
     def model(self, history: History, key: Key) -> PeerModel:
-        """The process of all fidelities, each with units of its own.
+        """The process of all fidelities, each with its own units.
 
         Raises:
             NoDataError: if nothing has been observed yet.

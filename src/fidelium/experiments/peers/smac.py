@@ -39,8 +39,8 @@ class BlackBox:
         with TemporaryDirectory() as folder, quiet("smac"), _steady_hashes(), stage("search"):  # with the fit
             facade = _facade(space, Path(folder), key)
             for values, y in target_values(history):
-                told = TrialInfo(ConfigSpace.Configuration(space, values=values), seed=0)
-                facade.tell(told, TrialValue(cost=-y), save=False)  # SMAC minimises
+                trial = TrialInfo(ConfigSpace.Configuration(space, values=values), seed=0)
+                facade.tell(trial, TrialValue(cost=-y), save=False)  # SMAC minimises
             try:
                 asked = dict(facade.ask().config)
             except ConfigurationSpaceExhaustedException:  # every design of a finite space was observed

@@ -37,12 +37,13 @@ from fidelium.problems.fem.program import run_program
 from fidelium.space import Real, SearchSpace
 
 SIDE = 4.0
-LEVEL = 70.0
-HOT = 100.0
-RAMP = 0.5
+"""Of the square."""
 
-STEP = 0.1
-"""Seconds; it divides the ramp, so that no step straddles its end."""
+LEVEL, HOT = 70.0, 100.0
+"""Degrees: the mean of the right edge to be reached, and the left edge after the ramp."""
+
+RAMP, STEP = 0.5, 0.1
+"""Seconds: of the ramp and of a time step, which divides the ramp so that no step straddles its end."""
 
 _LONGEST = 1000.0
 """Seconds after which a body that is still cold is an error."""
@@ -117,7 +118,7 @@ class Ellipse:
     Args:
         x_radius: along its first axis.
         y_radius: along its second axis.
-        angle: by which both axes are turned to the left, in radians.
+        angle: of both axes, anticlockwise, in radians.
 
     Raises:
         SettingError: if a radius is not above 0, or a number is not finite.
@@ -171,7 +172,7 @@ def triangles(rings: Rings) -> NDArray[np.int64]:
 
 @cache
 def _square(per_side: int) -> NDArray[np.float64]:
-    """Points around the square [-1, 1]², to the left from the corner (1, -1)."""
+    """Points around the square [-1, 1]², anticlockwise from the corner (1, -1)."""
     up = np.linspace(-1, 1, per_side, endpoint=False)
     one = np.ones(per_side)
     return np.concatenate([[one, up], [-up, one], [-one, -up], [up, -one]], axis=1)
