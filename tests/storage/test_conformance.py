@@ -10,7 +10,7 @@ import pytest
 
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
-from fidelium.testing.storage_cases import Case
+from fidelium.testing.storage_cases import StorageCase as Case
 from fidelium.testing.storages import LAWS, check_storage
 
 
@@ -118,7 +118,7 @@ CAUGHT_BY = {
     Impatient: laws.silent_workers_lose_their_trials,
     Spendthrift: laws.the_budget_holds,
     Greedy: laws.turns_are_exclusive_and_end,
-    Blind: laws.everybody_sees_the_same,
+    Blind: laws.all_objects_see_the_same,
     Deaf: laws.heartbeats_are_seen_by_all,
 }
 

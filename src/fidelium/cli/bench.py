@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fidelium.experiments.report import Style
+    from fidelium.experiments.report import ReportOptions
     from fidelium.experiments.spec import Spec
     from fidelium.experiments.speed import Speed
 
@@ -36,13 +36,13 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for all output; by default results/NAME.")] = None,
 ) -> None:
     """Run an experiment described by a file; if interrupted, the same command resumes it."""
-    from fidelium.experiments.report import ARENA, BESIDE
+    from fidelium.experiments.report import ARENA, RATIOS
     from fidelium.experiments.spec import load_spec
 
     experiment = load_spec(spec)
     folder = out or RESULTS / experiment.name
-    style = ARENA if experiment.baseline is None else BESIDE
-    _run_and_report(experiment, style, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
+    options = ARENA if experiment.baseline is None else RATIOS
+    _run_and_report(experiment, options, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
 @bench.command()
@@ -81,8 +81,8 @@ def regret(
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
     from fidelium.cli.bench_live import print_tables, run_experiment
-    from fidelium.experiments.report import regret_tables, summary_tables, time_table
     from fidelium.experiments.spec import SYNTHETIC, make_spec
+    from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
     plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
@@ -138,7 +138,7 @@ def speed(
     if growth:
         _print_growth(results)
     if json is not None:
-        json.write_text(dumps(measuring.report(results), indent=2) + "\n")
+        json.write_text(dumps(measuring.speed_report(results), indent=2) + "\n")
         typer.echo(f"results written to {json}")
 
 
@@ -157,30 +157,30 @@ def storage(
     from rich.console import Console
     from rich.table import Table
 
-    from fidelium.experiments.storage_speed import measure
+    from fidelium.experiments.storage_speed import measure_storage
 
     table = Table("storage", "processes", "asks / s", "tells / s", "load all, s", title=f"{trials} trials")
     with _storages(url) as storages:
         for name, address in storages.items():
             for count in processes or [1, 4]:
                 with Console(stderr=True).status(f"measuring {name} with {count} processes"):
-                    speed = measure(address, count, trials)
+                    speed = measure_storage(address, count, trials)
                 rates = (f"{speed.asks_per_second:,.0f}", f"{speed.tells_per_second:,.0f}", f"{speed.load_seconds:.3f}")
                 table.add_row(name, str(count), *rates)
     Console().print(table)
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ARENA, BESIDE, PAPER, PARTS
+    from fidelium.experiments.report import ABLATION, ARENA, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    style = {"paper": PAPER, "arena": ARENA, "robustness": BESIDE, "ablation": PARTS}[name]
+    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION}[name]
     command = f"fidelium bench {name}"
-    _run_and_report(shipped_spec(name), style, command, quick, workers, folder, page or folder / f"{name}.md")
+    _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")
 
 
 def _run_and_report(
-    spec: Spec, style: Style, command: str, quick: bool, workers: int, folder: Path, page: Path
+    spec: Spec, options: ReportOptions, command: str, quick: bool, workers: int, folder: Path, page: Path
 ) -> None:
     from fidelium.cli.bench_live import print_tables, run_experiment
     from fidelium.experiments.report import headline_tables, write_report
@@ -188,8 +188,8 @@ def _run_and_report(
     spec, command = (spec.quick(), f"{command} --quick") if quick else (spec, command)
     runs, failed = run_experiment(spec, folder, workers)
     if runs:
-        print_tables(headline_tables(spec, runs, style))
-        for file in write_report(spec, runs, style, command, page, folder):
+        print_tables(headline_tables(spec, runs, options))
+        for file in write_report(spec, runs, options, command, page, folder):
             typer.echo(f"written: {file}")
     if failed:
         raise typer.Exit(1)

@@ -19,8 +19,8 @@ from fidelium.experiments.records import Cell, Run, is_complete, load_run
 from fidelium.experiments.runner import Clock, run_cells
 
 if TYPE_CHECKING:
-    from fidelium.experiments.metrics import Table
     from fidelium.experiments.spec import Spec
+    from fidelium.experiments.tables import Table
 
 
 def run_experiment(spec: Spec, folder: Path, workers: int) -> tuple[list[Run], bool]:

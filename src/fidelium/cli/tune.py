@@ -58,7 +58,7 @@ def tune(
 
 def _initial_observations(problem: Problem, seed: int) -> tuple[Observations, ...]:
     """The problem's initial observations, as in all experiments with this seed."""
-    from fidelium.experiments.cell import initial_observations
+    from fidelium.experiments.runner import initial_observations
     from fidelium.study import create_study
 
     study = create_study(problem.space, problem.ladder, direction=problem.direction, seed=seed, initial={})

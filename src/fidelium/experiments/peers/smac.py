@@ -1,6 +1,6 @@
 """`smac`: SMAC's facade for black boxes, a Gaussian process with expected improvement (Lindauer et al. 2022).
 
-Its settings, but no initial design of its own: all peers start from the same observations. The target alone.
+Default settings, but without its initial design: all peers start from the same observations. Only the target.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -20,7 +20,7 @@ from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
 from fidelium.errors import SettingError
-from fidelium.experiments.peers.shared import quiet, target_values, to_params
+from fidelium.experiments.peers.adapters import quiet, target_values, to_params
 from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Parameter, Real
@@ -30,17 +30,17 @@ from fidelium.timing import stage
 
 @dataclass(frozen=True)
 class BlackBox:
-    """`BlackBoxFacade`, told the history anew at each step; its model is not shown."""
+    """`BlackBoxFacade`, rebuilt from the history at each step; its model is not used for predictions."""
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
-        """What SMAC asks after the target's observations."""
+        """SMAC's suggestion given the target's observations."""
         space = ConfigSpace.ConfigurationSpace()
         space.add([_hyperparameter(name, each) for name, each in history.space.parameters.items()])
         with TemporaryDirectory() as folder, quiet("smac"), _steady_hashes(), stage("search"):  # with the fit
             facade = _facade(space, Path(folder), key)
             for values, y in target_values(history):
-                told = TrialInfo(ConfigSpace.Configuration(space, values=values), seed=0)
-                facade.tell(told, TrialValue(cost=-y), save=False)  # SMAC minimises
+                trial = TrialInfo(ConfigSpace.Configuration(space, values=values), seed=0)
+                facade.tell(trial, TrialValue(cost=-y), save=False)  # SMAC minimises
             try:
                 asked = dict(facade.ask().config)
             except ConfigurationSpaceExhaustedException:  # every design of a finite space was observed
@@ -51,15 +51,15 @@ class BlackBox:
 def _facade(space: ConfigSpace.ConfigurationSpace, folder: Path, key: Key) -> BlackBoxFacade:
     scenario = Scenario(space, deterministic=True, seed=key.word(), output_directory=folder)
     none = BlackBoxFacade.get_initial_design(scenario, n_configs=0)
-    return BlackBoxFacade(scenario, initial_design=none, logging_level=False)  # False: the log's set-up is ours
+    return BlackBoxFacade(scenario, initial_design=none, logging_level=False)  # False: leave logging unchanged
 
 
 @contextmanager
 def _steady_hashes() -> Iterator[None]:
     """Give configurations the same hashes in every process.
 
-    SMAC keeps the starts of its local searches in a set. Their hashes are those of texts, which Python salts in each
-    process anew: the order of the starts would change, with it the random numbers that each gets, and so the query.
+    SMAC keeps the starts of its local searches in a set. Their hashes are those of strings, which Python salts
+    differently in each process: the order of the starts would change, hence their random numbers and the query.
     """
     salted = ConfigSpace.Configuration.__hash__
     ConfigSpace.Configuration.__hash__ = lambda configuration: crc32(repr(configuration).encode())
@@ -77,4 +77,4 @@ def _hyperparameter(name: str, parameter: Parameter) -> ConfigSpace.hyperparamet
             return ConfigSpace.Integer(name, (low, high), log=log)
         case Categorical(choices):
             return ConfigSpace.Categorical(name, range(len(choices)))
-    raise SettingError(f"smac knows Real, Integer and Categorical, got {parameter!r}")
+    raise SettingError(f"smac supports Real, Integer and Categorical, got {parameter!r}")

@@ -11,10 +11,12 @@ import pytest
 import fidelium as fd
 from fidelium.errors import UnknownNameError
 from fidelium.experiments import methods
-from fidelium.experiments.cell import initial_observations
-from fidelium.experiments.ratios import FLOOR, mean_factor, part_figure, part_table
-from fidelium.experiments.report import PARTS, write_report
+from fidelium.experiments.figures import ablation_figure
+from fidelium.experiments.metrics import FLOOR, mean_factor
+from fidelium.experiments.report import ABLATION, write_report
+from fidelium.experiments.runner import initial_observations
 from fidelium.experiments.spec import make_spec, shipped_spec
+from fidelium.experiments.tables import ablation_table
 from fidelium.randomness import Key
 from fidelium.strategies.dnn_mfbo import dnn_mfbo
 from fidelium.surrogates.learning import LOWEST
@@ -40,10 +42,10 @@ def runs(make_run):
 
 @pytest.mark.parametrize("name", methods.ablations())
 def test_a_part_is_removed_and_the_random_parts_stay(name):
-    strategy: Any = methods.resolve(name)
+    strategy: Any = methods.resolve_method(name)
     whole = dnn_mfbo()
     assert strategy != whole
-    assert methods.resolve(name) == strategy
+    assert methods.resolve_method(name) == strategy
     assert strategy.steady == (None if name == "without-steady-features" else whole.steady)
 
 
@@ -56,13 +58,13 @@ def test_the_shipped_ablation_has_all_parts_and_the_whole():
 
 def test_what_is_no_part_is_refused():
     with pytest.raises(UnknownNameError, match="without-luck"):
-        methods.check("without-luck")
+        methods.check_method("without-luck")
     with pytest.raises(UnknownNameError, match="without-luck"):
-        methods.resolve("without-luck")
+        methods.resolve_method("without-luck")
 
 
 def _family(name: str) -> Family:
-    strategy: Any = methods.resolve(name)
+    strategy: Any = methods.resolve_method(name)
     return strategy.surrogate.family
 
 
@@ -89,7 +91,7 @@ def test_without_doubt_no_belief_moves():
 @pytest.mark.parametrize("name", ["without-cheap-queries", "without-noise-in-gain"])
 def test_a_study_goes_on_without_a_part(name):
     problem = fd.problems.get("peaks")
-    strategy: Any = methods.resolve(name)
+    strategy: Any = methods.resolve_method(name)
     strategy = replace(strategy, surrogate=replace(strategy.surrogate, steps=3))
     study = fd.create_study(problem.space, problem.ladder, direction="maximize", strategy=strategy, initial={})
     for params, fidelity, value in initial_observations(problem, 0):
@@ -112,7 +114,7 @@ def test_only_pairs_that_both_ran_count(runs, make_run):
 
 def test_the_table_has_a_column_per_problem(runs, make_run):
     alone = make_run("dnn-mfbo", 0, [9.0, 0.5], "levy")
-    table = part_table([*runs, alone], "dnn-mfbo")
+    table = ablation_table([*runs, alone], "dnn-mfbo")
     assert table.header == ("strategy", "branin", "park1", "levy", "multiple", "p")
     assert table.rows[0] == ("dnn-mfbo", "0.15", "0.5", "0.5", "1", "–")
     assert table.rows[1][:5] == ("without-detail", "0.3", "2", "–", "2")
@@ -123,10 +125,10 @@ def test_the_page_has_the_table_and_the_figure(runs, tmp_path):
         "name": "a", "problems": ["branin", "park1"], "strategies": ["dnn-mfbo", "without-detail"], "seeds": "0-1",
         "baseline": "dnn-mfbo",
     }  # fmt: skip
-    files = write_report(make_spec(content, "here"), runs, PARTS, "command", tmp_path / "a.md", tmp_path)
+    files = write_report(make_spec(content, "here"), runs, ABLATION, "command", tmp_path / "a.md", tmp_path)
     assert [file.name for file in files] == ["a.md", "a-parts.html", "a-parts.png"]
     assert "| without-detail | 0.3 | 2 | 2 |" in files[0].read_text()
-    figure: Any = part_figure(runs, "dnn-mfbo", "title")
+    figure: Any = ablation_figure(runs, "dnn-mfbo", "title")
     assert list(figure.layout.yaxis.ticktext) == ["without-detail"]
     means = [trace for trace in figure.data if trace.mode == "markers" and trace.marker.symbol == "diamond"]
     assert means[0].x[0] == pytest.approx(2.0)

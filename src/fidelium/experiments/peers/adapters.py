@@ -1,6 +1,6 @@
-"""What peers share: arithmetic that needs no PyTorch, and parameter values as other libraries have them.
+"""Conversions between fidelium and other libraries: units, fidelities, parameter values, threads and logs.
 
-A choice of a `Categorical` is its position there: libraries differ in what may be a choice, and in whether True is 1.
+A choice of a `Categorical` becomes its position: libraries differ in what may be a choice, and in whether True is 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Units = tuple[float, float]
 """Shift and scale of a model's values: y = shift + scale * z."""
 
 
-def units_of(y: NDArray[np.float64]) -> Units:
+def standard_units(y: NDArray[np.float64]) -> Units:
     """Mean and standard deviation of the values; 1 where there is no spread."""
     spread = float(np.std(y, ddof=1)) if len(y) > 1 else 0.0
     return float(np.mean(y)), spread or 1.0
@@ -34,7 +34,7 @@ def standardised(y: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
 
 
 def with_column(unit_x: NDArray[np.float64], value: float) -> NDArray[np.float64]:
-    """The designs `(n, d)` with one more column, the fidelity as BoTorch's models see it: `(n, d + 1)`."""
+    """The designs `(n, d)` with the fidelity as a last column, as BoTorch's models expect it: `(n, d + 1)`."""
     return np.column_stack([unit_x, np.full(len(unit_x), value)])
 
 
@@ -49,7 +49,7 @@ def spaced(height: int) -> tuple[float, ...]:
 
 
 def per_cost(gain: float, cost: float) -> float:
-    """The gain per cost, and, as BoTorch has it, the loss times the cost: estimated gains may be below zero."""
+    """The gain per cost; a negative estimate is multiplied by the cost instead, as in BoTorch."""
     return gain / cost if gain > 0 else gain * cost
 
 
@@ -58,7 +58,7 @@ Values = dict[str, Any]
 
 
 def target_values(history: History) -> list[tuple[Values, float]]:
-    """The designs observed at the target, and what was observed, to be maximised."""
+    """The designs observed at the target and their values, to be maximised."""
     space, seen = history.space, history.observations[-1]
     return [(to_values(space, space.decode(x)), float(y)) for x, y in zip(seen.unit_x, seen.y, strict=True)]
 
@@ -73,7 +73,7 @@ def to_values(space: SearchSpace, params: Params) -> Values:
 
 
 def to_params(space: SearchSpace, values: Mapping[str, Any]) -> Params:
-    """The valid design nearest to such values: libraries round in their own ways."""
+    """The valid design nearest to these values: libraries round differently."""
     params = dict(values)
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Categorical):
@@ -83,7 +83,7 @@ def to_params(space: SearchSpace, values: Mapping[str, Any]) -> Params:
 
 @contextmanager
 def quiet(library: str) -> Iterator[None]:
-    """Keep a library to one thread, and its log to errors, inside."""
+    """Limit a library to one thread, and its log to errors."""
     logger = logging.getLogger(library)
     level = logger.level
     logger.setLevel(logging.ERROR)

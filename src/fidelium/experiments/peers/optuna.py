@@ -1,4 +1,4 @@
-"""`optuna-tpe`: Optuna's tree-structured Parzen estimators (Watanabe 2023), with its settings; the target alone."""
+"""`optuna-tpe`: Optuna's tree-structured Parzen estimators (Watanabe 2023), default settings; only the target."""
 
 # pyright: reportMissingImports=false
 
@@ -11,7 +11,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from fidelium.errors import SettingError
-from fidelium.experiments.peers.shared import quiet, target_values, to_params
+from fidelium.experiments.peers.adapters import quiet, target_values, to_params
 from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Parameter, Real
@@ -20,10 +20,10 @@ from fidelium.timing import stage
 
 @dataclass(frozen=True)
 class ParzenEstimators:
-    """`TPESampler` with a study made anew from the history at each step; there is no model to show."""
+    """`TPESampler` with a study rebuilt from the history at each step; it has no model to predict with."""
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
-        """What Optuna suggests after the target's observations: its first ten designs are random."""
+        """Optuna's suggestion given the target's observations; its first ten designs are random."""
         distributions = {name: _distribution(each) for name, each in history.space.parameters.items()}
         with quiet("optuna"), stage("search"):
             study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=key.word()))
@@ -41,4 +41,4 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
             return IntDistribution(low, high, log=log)
         case Categorical(choices):
             return CategoricalDistribution(range(len(choices)))
-    raise SettingError(f"optuna-tpe knows Real, Integer and Categorical, got {parameter!r}")
+    raise SettingError(f"optuna-tpe supports Real, Integer and Categorical, got {parameter!r}")
