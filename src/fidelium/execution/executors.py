@@ -24,7 +24,7 @@ from fidelium.execution.base import Evaluator, FunctionEvaluator, Objective
 from fidelium.execution.program import ExternalProgram
 
 if TYPE_CHECKING:
-    from loky.process_executor import ProcessPoolExecutor
+    from loky import ProcessPoolExecutor
 
 _log = logging.getLogger("fidelium.study")
 
@@ -81,7 +81,7 @@ class LocalProcesses(Executor):
 
 
 def _new_process() -> ProcessPoolExecutor:
-    from loky.process_executor import ProcessPoolExecutor  # only needed here
+    from loky import ProcessPoolExecutor  # only needed here
 
     return ProcessPoolExecutor(max_workers=1, timeout=None, initializer=_begin, initargs=(os.getpid(),))
 
@@ -99,7 +99,10 @@ def _end_with(parent: int) -> None:
 
 
 def workers_of(executor: Executor) -> int | None:
-    """The number of workers of an executor of the standard library, of loky or of Dask; None if it does not say."""
+    """The number of workers of an executor of the standard library, of loky or of Dask; None if it does not say.
+
+    None of them has a public attribute for it. One that renames its private attribute is one that does not say.
+    """
     size = getattr(executor, "_max_workers", None)
     if size is None and (client := getattr(executor, "_client", None)) is not None:  # Dask's
         size = sum(client.ncores().values())
@@ -154,7 +157,7 @@ def _local_executor(evaluate: Evaluator, workers: int) -> Executor:
 
 
 def _can_be_sent(evaluate: Evaluator) -> bool:
-    import cloudpickle  # brought by loky
+    import cloudpickle  # what loky sends functions with
 
     try:
         cloudpickle.dumps(evaluate)
