@@ -6,7 +6,8 @@ import itertools
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,34 @@ install_import_hook(
 settings.register_profile("fidelium", deadline=None, derandomize=True, database=None)
 settings.load_profile("fidelium")
 
+# Tests in these folders call the numerics, and so do it as fidelium does. All others are as a host program, in single
+# precision: they would notice a way into the numerics that forgets it.
+INSIDE = frozenset({"acquisition", "numerics", "strategies", "surrogates", "tuning"})
+
 if TYPE_CHECKING:
     from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+
+
+def session_of(node: pytest.Item | pytest.Collector) -> AbstractContextManager[None]:
+    if INSIDE.isdisjoint(node.path.relative_to(Path(__file__).parent).parts):
+        return nullcontext()
+    from fidelium.numerics.backend import jax_session
+
+    return jax_session()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    with session_of(collector):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with session_of(item):
+        return (yield)
 
 
 class Traces:

@@ -1,19 +1,18 @@
-"""Compiler options: what the installed XLA does not know is left out."""
+"""How fidelium uses JAX: what the installed XLA does not know is left out."""
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
-from fidelium.numerics.compiling import QUICK_TO_COMPILE, accepted
+from fidelium.numerics.backend import accepted_options, quick_jit, quick_options
 
 KNOWN = {"xla_backend_optimization_level": 0}
 
 
 def test_options_that_xla_does_not_know_are_left_out():
-    assert accepted(KNOWN | {"xla_of_another_year": True}) == KNOWN
-    assert accepted({"xla_of_another_year": True}) == {}
-    assert accepted(KNOWN) == KNOWN
+    assert accepted_options(KNOWN | {"xla_of_another_year": True}) == KNOWN
+    assert accepted_options({"xla_of_another_year": True}) == {}
+    assert accepted_options(KNOWN) == KNOWN
 
 
 def test_the_options_are_taken_and_change_no_result():
@@ -21,5 +20,5 @@ def test_the_options_are_taken_and_change_no_result():
         return jnp.sum(jnp.sin(x) * jnp.cos(2 * x))
 
     x = jnp.linspace(0.0, 3.0, 50)
-    assert set(KNOWN) <= set(QUICK_TO_COMPILE)
-    assert jnp.allclose(jax.jit(wave, compiler_options=QUICK_TO_COMPILE)(x), wave(x), rtol=1e-12)
+    assert set(KNOWN) <= set(quick_options())
+    assert jnp.allclose(quick_jit(wave)(x), wave(x), rtol=1e-12)
