@@ -20,6 +20,9 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # not know the flag would end the process.
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+# No silent change of shape or type: what is broadcast or converted says so, also in the processes that tests start.
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 # Compiled programs are kept between runs, but apart from the user's own cache.
 os.environ["FIDELIUM_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "fidelium")
 
