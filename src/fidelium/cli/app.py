@@ -31,9 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
-"""The base class of the parser's errors; Typer ships click's under another name."""
-
 _NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
 """Lets -1.5 be a value; an unknown option is then rejected because it is not a number."""
 
@@ -98,8 +95,8 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
-    except _USAGE_ERROR as error:
-        _fail(error.format_message())  # pyright: ignore[reportAttributeAccessIssue]
+    except typer.TyperException as error:  # bad arguments
+        _fail(error.format_message())
     except FideliumError as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):

@@ -24,7 +24,7 @@ from fidelium.execution.base import Evaluator, FunctionEvaluator, Objective
 from fidelium.execution.program import ExternalProgram
 
 if TYPE_CHECKING:
-    from loky.process_executor import ProcessPoolExecutor
+    from loky import ProcessPoolExecutor
 
 _log = logging.getLogger("fidelium.study")
 
@@ -138,7 +138,7 @@ def _new_executor(evaluate: Evaluator, workers: int) -> Executor:
 
 
 def _is_picklable(evaluate: Evaluator) -> bool:
-    import cloudpickle  # brought by loky
+    import cloudpickle  # what loky sends functions with
 
     try:
         cloudpickle.dumps(evaluate)
@@ -149,7 +149,7 @@ def _is_picklable(evaluate: Evaluator) -> bool:
 
 
 def _new_process() -> ProcessPoolExecutor:
-    from loky.process_executor import ProcessPoolExecutor  # only needed here
+    from loky import ProcessPoolExecutor  # only needed here
 
     return ProcessPoolExecutor(max_workers=1, timeout=None, initializer=_initialize_process, initargs=(os.getpid(),))
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
-from fidelium.numerics.backend import jax_key
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import jax_key, jax_session, quick_jit
 from fidelium.numerics.quadrature import gauss_hermite, match_moments
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
@@ -99,6 +98,7 @@ class SurrogateCase:
 Law = Callable[[SurrogateCase], None]
 
 
+@jax_session()
 def check_surrogate(
     surrogate: Surrogate[Posterior], *, key: Key, dimension: int = 2, fidelities: int = 3, **tolerances: float
 ) -> None:
@@ -119,6 +119,7 @@ def check_surrogate(
         law(case)
 
 
+@jax_session()
 def it_has_all_capabilities(case: SurrogateCase) -> None:
     """Surrogate and posterior follow the protocols; the posterior is a pytree of finite arrays."""
     _require(isinstance(case.surrogate, Surrogate), "a surrogate has a method fit", case.surrogate)
@@ -143,6 +144,7 @@ def it_has_all_capabilities(case: SurrogateCase) -> None:
     _require(bool(np.all(np.isfinite(noise) & (noise > 0))), "noise variances are above 0", noise)
 
 
+@jax_session()
 def its_shapes_are_right(case: SurrogateCase) -> None:
     """Marginals have an entry per fidelity, conditionals are scalars, paths an entry per draw."""
     posterior, x = case.posterior, case.points()[0]
@@ -159,6 +161,7 @@ def its_shapes_are_right(case: SurrogateCase) -> None:
     _close("Paths.at, against the call", alone, values, 1e-8)
 
 
+@jax_session()
 def marginals_agree_with_draws(case: SurrogateCase) -> None:
     """Mean and standard deviation of many draws of the target are those of its marginal."""
     posterior, x = case.posterior, case.points()
@@ -172,6 +175,7 @@ def marginals_agree_with_draws(case: SurrogateCase) -> None:
     _close("standard deviation of draws less the marginal one, over that", (draws.std(1) - std) / unit, 0.0, allowed)
 
 
+@jax_session()
 def conditionals_agree_with_the_joint(case: SurrogateCase) -> None:
     """E[E[f_M | f_m]] and E[Var[f_M | f_m]] + Var[E[f_M | f_m]] over the marginal of f_m are the moments of f_M.
 
@@ -192,6 +196,7 @@ def conditionals_agree_with_the_joint(case: SurrogateCase) -> None:
             _close(f"deviation {label}, over the deviation", apart, 0.0, case.link_tolerance)
 
 
+@jax_session()
 def gradients_are_finite_differences(case: SurrogateCase) -> None:
     """Gradients of everything an acquisition maximises; finite also at the observed points."""
     observed = case.observations(case.count)[-1].unit_x[: len(_few(case))]
@@ -206,6 +211,7 @@ def gradients_are_finite_differences(case: SurrogateCase) -> None:
         _close(f"gradient of the {name}", np.asarray(slope @ direction), difference, 1e-4 * (1 + np.abs(difference)))
 
 
+@jax_session()
 def growing_data_teach_and_do_not_recompile(case: SurrogateCase) -> None:
     """One more observation inside a padding bucket compiles nothing; three times as many beat the mean."""
     x = case.points()
@@ -222,6 +228,7 @@ def growing_data_teach_and_do_not_recompile(case: SurrogateCase) -> None:
     _require(error < 0.7, "three times as many observations predict better than the mean (an error of 1)", error)
 
 
+@jax_session()
 def degenerate_data_give_numbers(case: SurrogateCase) -> None:
     """Whatever the data: finite marginals, draws and gradients, and positive variances."""
     for name, observations in degenerate(case).items():
@@ -232,6 +239,7 @@ def degenerate_data_give_numbers(case: SurrogateCase) -> None:
         _require(bool(np.all(variances > 0)), f"variances from {name} data are above 0", variances)
 
 
+@jax_session()
 def fantasy_observations_keep_the_means(case: SurrogateCase) -> None:
     """`given` lowers the variance of its fidelity at its point, and keeps the means."""
     posterior, x = case.posterior, case.points()
@@ -246,6 +254,7 @@ def fantasy_observations_keep_the_means(case: SurrogateCase) -> None:
     _finite("marginals after several fantasy observations", _marginals_at(several, x))
 
 
+@jax_session()
 def the_same_key_gives_the_same_posterior(case: SurrogateCase) -> None:
     """`fit` is pure."""
     again = case.fit(case.observations(case.count))
@@ -253,6 +262,7 @@ def the_same_key_gives_the_same_posterior(case: SurrogateCase) -> None:
         _require(bool(jnp.array_equal(leaf, other)), "the same key gives the same posterior", "another one")
 
 
+@jax_session()
 def no_data_are_refused(case: SurrogateCase) -> None:
     """NoDataError if there is no observation at any fidelity."""
     nothing = Observations(np.empty((0, case.dimension)), np.empty(0))
@@ -363,7 +373,7 @@ def _of_one_point(posterior: Posterior, paths: Any, x: Point) -> dict[str, Array
     return {"means": means, "variances": variances, "draws": paths(x)} | links
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _with_slopes(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[dict[str, Array], dict[str, Array]]:
     """Everything that acquisitions maximise, and its gradients."""
     paths = posterior.draw_paths(jax.random.key(0), 2)
