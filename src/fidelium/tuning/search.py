@@ -58,10 +58,10 @@ class ArchitectureSearch(Protocol):
         ...
 
 
-SHAPES = ((2, 32), (2, 128), (3, 128))
+QUICK_SHAPES = ((2, 32), (2, 128), (3, 128))
 """Depths and widths that are tried, all fidelities alike."""
 
-LEARNING_RATES = (3e-4, 1e-3, 3e-3)
+QUICK_RATES = (3e-4, 1e-3, 3e-3)
 """Learning rates that are tried, each with every shape."""
 
 
@@ -86,7 +86,7 @@ def few_architectures(fidelities: int) -> tuple[StackArchitecture, ...]:
     """The default architecture, and the others that are tried."""
     tried = [
         StackArchitecture((depth,) * fidelities, (width,) * fidelities, rate)
-        for (depth, width), rate in product(SHAPES, LEARNING_RATES)
+        for (depth, width), rate in product(QUICK_SHAPES, QUICK_RATES)
     ]
     return tuple(dict.fromkeys([StackArchitecture.default(fidelities), *tried]))
 
