@@ -19,7 +19,7 @@ from fidelium.experiments.records import Cell, Run, is_complete, load_run
 from fidelium.experiments.runner import Clock, run_cells
 
 if TYPE_CHECKING:
-    from fidelium.experiments.report import Table
+    from fidelium.experiments.metrics import Table
     from fidelium.experiments.spec import Spec
 
 

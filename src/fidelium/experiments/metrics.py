@@ -1,4 +1,4 @@
-"""Numbers of an experiment: summaries over seeds, ranks, and a paired test between strategies."""
+"""Numbers of an experiment: summaries over seeds, ranks, a paired test between strategies, and tables of texts."""
 
 from __future__ import annotations
 
@@ -132,3 +132,28 @@ def _grouped(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[R
     for run in runs:
         groups[key(run)].append(run)
     return dict(groups)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
+
+    Args:
+        title: what it shows.
+        header: names of the columns.
+        rows: one per strategy.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """The table as Markdown, under its title."""
+        lines = [self.header, ("---",) * len(self.header), *self.rows]
+        return f"**{self.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def short(number: float) -> str:
+    """A regret in a table; what is rounding of the optimum's value is 0."""
+    return f"{0.0 if abs(number) <= SMALLEST else number:.2g}"

@@ -12,14 +12,15 @@ from fidelium.experiments.figures import look_of
 from fidelium.experiments.metrics import (
     MEASURES,
     Summary,
+    Table,
     by_problem,
     by_strategy,
     over_seeds,
     paired_ends,
     paired_test,
+    short,
 )
 from fidelium.experiments.records import Run
-from fidelium.experiments.report import Table, short
 from fidelium.plots.style import FAINT, INK, Panel, add_key, new_figure
 
 FLOOR = 1e-6

@@ -14,13 +14,14 @@ from fidelium.experiments.figures import regret_figure, time_figure, write_figur
 from fidelium.experiments.metrics import (
     MEASURES,
     REGRETS,
-    SMALLEST,
     Measure,
+    Table,
     by_problem,
     by_strategy,
     mean_ranks,
     over_seeds,
     paired_test,
+    short,
     summarise,
 )
 from fidelium.experiments.ratios import part_figure, part_table, ratio_figure, ratio_table
@@ -30,26 +31,6 @@ from fidelium.strategies import registry
 
 _REACH = (1.0, 0.01)
 """Simple regrets whose cost is shown."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts.
-
-    Args:
-        title: what it shows.
-        header: names of the columns.
-        rows: one per strategy.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """The table as Markdown, under its title."""
-        lines = [self.header, ("---",) * len(self.header), *self.rows]
-        return f"**{self.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def regret_tables(runs: Sequence[Run], measure: str = "simple regret") -> list[Table]:
@@ -88,11 +69,6 @@ def rank_table(runs: Sequence[Run], reference: str) -> Table:
     )
     header = ("strategy", *(f"rank, {name}" for name in REGRETS), f"p against {reference}")
     return Table("mean rank over all problems and seeds when the budget was spent, 1 the best", header, rows)
-
-
-def short(number: float) -> str:
-    """A regret in a table; what is rounding of the optimum's value is 0."""
-    return f"{0.0 if abs(number) <= SMALLEST else number:.2g}"
 
 
 def _regrets(problem: str, runs: Sequence[Run], name: str) -> Table:

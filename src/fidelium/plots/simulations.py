@@ -29,13 +29,13 @@ from fidelium.plots.style import (
 )
 from fidelium.problems import Problem
 from fidelium.problems.fem import conductor, plate, vibration
-from fidelium.problems.fem.bending import bend
+from fidelium.problems.fem.bending import FOAM_MODULUS, SPAN, bend
+from fidelium.problems.fem.bending import Panel as SandwichPanel
 from fidelium.problems.fem.conductor import LEVEL
 from fidelium.problems.fem.heat import HOT, Response, respond
 from fidelium.problems.fem.o_grid import Ellipse, o_grid
 from fidelium.problems.fem.plate import fourth_mode
-from fidelium.problems.fem.sandwich import FOAM_MODULUS, LAYOUT, SPAN
-from fidelium.problems.fem.sandwich import Panel as SandwichPanel
+from fidelium.problems.fem.sandwich import LAYOUT
 from fidelium.problems.fem.vibration import THICKNESS, discretise
 from fidelium.space import Params, Real
 

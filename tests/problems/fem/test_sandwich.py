@@ -10,23 +10,22 @@ from scipy.linalg import expm
 
 from fidelium import problems
 from fidelium.errors import SettingError, SpaceError
-from fidelium.problems.fem.bending import Layout, bend
-from fidelium.problems.fem.elasticity import lame, plane_strain_modulus
-from fidelium.problems.fem.sandwich import (
+from fidelium.problems.fem.bending import (
     FACE_DENSITY,
     FACE_MODULUS,
     FACE_POISSON,
     FOAM_DENSITY,
     FOAM_MODULUS,
     FOAM_POISSON,
-    LAYOUT,
     MASS,
     SPAN,
+    Layout,
     Panel,
     beam_deflection,
-    sandwich_beam,
-    sandwich_solid,
+    bend,
 )
+from fidelium.problems.fem.elasticity import lame, plane_strain_modulus
+from fidelium.problems.fem.sandwich import LAYOUT, sandwich_beam, sandwich_solid
 
 SANDWICH = problems.get("sandwich")
 UNIFORM = [Panel(0.77, 0.076, 0.0), Panel(0.3, 0.3, 0.0), Panel(0.95, 0.03, 0.0), Panel(0.3, 0.03, 0.0)]
