@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -356,6 +356,18 @@ class SearchSpace:
             columns[name] = slice(start, start + parameter.width)
             start += parameter.width
         return columns
+
+
+def column_names(space: SearchSpace, others: Collection[str]) -> dict[str, str]:
+    """Each parameter's column in a table that has other columns, too.
+
+    A parameter named like another column gets the prefix `params_`, once more while a parameter has that name.
+    """
+    columns = {name: name for name in space.names}
+    for name in columns:
+        while columns[name] in others or (columns[name] != name and columns[name] in space.names):
+            columns[name] = f"params_{columns[name]}"
+    return columns
 
 
 def _plain_number(value: Any) -> float | int | None:

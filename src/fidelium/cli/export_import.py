@@ -49,16 +49,15 @@ def import_(
     All rows are checked first, and nothing is imported unless all of them are good. Rows that were imported before are
     left out.
     """
-    from fidelium.cli.table_io import read_observations
+    from fidelium.cli.table_io import exported_columns, read_observations
 
     place = find(where, name)
     described = place.file or store_of(place).record
     space, ladder = described.space, described.ladder
     if fidelity is not None:
         ladder.index(fidelity)
-    observed = read_observations(
-        file, space, ladder, fidelity, _headers(column or [], [*space.names, "fidelity", "value"])
-    )
+    names = dict.fromkeys([*space.names, *exported_columns(space).values(), "fidelity", "value"])
+    observed = read_observations(file, space, ladder, fidelity, _headers(column or [], list(names)))
     study = start_study(place)
     new = _unknown(study, observed)
     for each in new:

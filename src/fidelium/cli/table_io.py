@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fidelium.cli.summary import trial_json
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
-from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
+from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace, column_names
 from fidelium.storage.base import StudyRecord
 
 
@@ -84,15 +85,19 @@ class _Sheet:
 
     Args:
         path: the file.
+        space: the parameters, each in its column of an exported file or in one of its own name.
+        observed: the other columns that are needed.
         columns: the name that fidelium uses -> the file's header, where they differ.
         mistakes: sentences with line and column.
     """
 
     path: Path
+    space: SearchSpace
+    observed: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
 
-    def rows(self, needed: list[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """The rows with the numbers of their last lines.
 
         Raises:
@@ -102,7 +107,8 @@ class _Sheet:
             with self.path.open(newline="", encoding="utf-8-sig") as stream:
                 reader = csv.reader(stream, strict=True)
                 headers = next(reader, [])
-                self._check(headers, needed)
+                self._locate(headers)
+                self._check(headers)
                 for cells in filter(None, reader):
                     if len(cells) == len(headers):
                         yield reader.line_num, dict(zip(headers, cells, strict=True))
@@ -136,7 +142,22 @@ class _Sheet:
             lines = "\n  ".join(listed(self.mistakes, MISTAKES))
             raise SettingError(f"nothing was taken from {str(self.path)!r}:\n  {lines}")
 
-    def _check(self, headers: list[str], needed: list[str]) -> None:
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """What fidelium calls the column of each parameter."""
+        return exported_columns(self.space)
+
+    def _locate(self, headers: list[str]) -> None:
+        """Find the parameters: where the user says, in the column that `export` writes, or in one of their own name."""
+        said = {
+            name if name in self.observed else self.parameters.get(name, name): it for name, it in self.columns.items()
+        }
+        taken = {said.get(name, name) for name in self.observed}
+        own = {column: name for name, column in self.parameters.items() if column not in headers and name not in taken}
+        self.columns = own | said
+
+    def _check(self, headers: list[str]) -> None:
+        needed = [*self.parameters.values(), *self.observed]
         if missing := [self.header(name) for name in needed if self.header(name) not in headers]:
             raise SettingError(
                 f"{str(self.path)!r} has no column {', '.join(map(repr, missing))}; its columns are "
@@ -152,8 +173,8 @@ def read_designs(path: Path, space: SearchSpace) -> list[Params]:
     Raises:
         SettingError: if the file cannot be read, or anything in it is wrong: all of it is listed.
     """
-    sheet = _Sheet(path)
-    found = [_design(sheet, line, row, space) for line, row in sheet.rows(list(space.names))]
+    sheet = _Sheet(path, space)
+    found = [_design(sheet, line, row) for line, row in sheet.rows()]
     sheet.finish()
     return [params for params in found if params is not None]
 
@@ -173,20 +194,20 @@ def read_observations(
     Raises:
         SettingError: if the file cannot be read, or anything in it is wrong: all of it is listed.
     """
-    sheet = _Sheet(path, columns)
-    needed = [*space.names, "value"] if fidelity is not None else [*space.names, "fidelity", "value"]
+    sheet = _Sheet(path, space, ("value",) if fidelity is not None else ("fidelity", "value"), columns)
     found: list[Observed | None] = []
-    for line, row in sheet.rows(needed):
-        if "state" in space.names or row.get("state", "done") == "done":
-            found.append(_observed(sheet, line, row, space, ladder, fidelity))
+    for line, row in sheet.rows():
+        is_parameter = "state" in map(sheet.header, sheet.parameters.values())
+        if is_parameter or row.get("state", "done") == "done":
+            found.append(_observed(sheet, line, row, ladder, fidelity))
     sheet.finish()
     return [each for each in found if each is not None]
 
 
 def _observed(
-    sheet: _Sheet, line: int, row: Mapping[str, str], space: SearchSpace, ladder: FidelityLadder, fidelity: str | None
+    sheet: _Sheet, line: int, row: Mapping[str, str], ladder: FidelityLadder, fidelity: str | None
 ) -> Observed | None:
-    params = _design(sheet, line, row, space)
+    params = _design(sheet, line, row)
     name, value = fidelity, None
     try:
         name = ladder[ladder.index(sheet.cell(row, "fidelity").strip() if name is None else name)].name
@@ -199,15 +220,15 @@ def _observed(
     return None if params is None or name is None or value is None else Observed(params, name, value)
 
 
-def _design(sheet: _Sheet, line: int, row: Mapping[str, str], space: SearchSpace) -> Params | None:
+def _design(sheet: _Sheet, line: int, row: Mapping[str, str]) -> Params | None:
     """The row's design, None if a cell is wrong, and then it is blamed."""
     params: Params = {}
-    for name, parameter in space.parameters.items():
+    for name, column in sheet.parameters.items():
         try:
-            params[name] = parse_value(parameter, sheet.cell(row, name))
+            params[name] = parse_value(sheet.space.parameters[name], sheet.cell(row, column))
         except SpaceError as error:
-            sheet.blame(line, name, error)
-    return params if len(params) == len(space.names) else None
+            sheet.blame(line, column, error)
+    return params if len(params) == len(sheet.parameters) else None
 
 
 def _finite(text: str) -> float:
@@ -255,13 +276,17 @@ def _write_and_rename(
         partial.unlink(missing_ok=True)
 
 
+def exported_columns(space: SearchSpace) -> dict[str, str]:
+    """The column of each parameter: one called like another column gets the prefix `params_`, as in `to_dataframe`."""
+    return column_names(space, (*_BEFORE, *_AFTER))
+
+
 def flat(record: StudyRecord, trial: Trial) -> dict[str, Any]:
-    """A trial as a row; a parameter called like another column gets the prefix `params_`, as in `to_dataframe`."""
+    """A trial as a row."""
     content = trial_json(trial)
-    names = {name: f"params_{name}" if name in (*_BEFORE, *_AFTER) else name for name in record.space.names}
     return (
         {name: content[name] for name in _BEFORE}
-        | {column: trial.params[name] for name, column in names.items()}
+        | {column: trial.params[name] for name, column in exported_columns(record.space).items()}
         | {name: content[name] for name in _AFTER}
     )
 
@@ -270,7 +295,7 @@ def _write_csv(path: Path, record: StudyRecord, trials: Sequence[Trial]) -> None
     """Numbers are written so that they come back as the same bits."""
     rows = [flat(record, trial) for trial in _spelled(trials)]
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]) if rows else [*_BEFORE, *record.space.names, *_AFTER])
+        writer = csv.DictWriter(stream, [*_BEFORE, *exported_columns(record.space).values(), *_AFTER])
         writer.writeheader()
         writer.writerows(rows)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from fidelium.history import Trial
-from fidelium.space import SearchSpace
+from fidelium.space import SearchSpace, column_names
 
 _COLUMNS = ("number", "state", "fidelity", "cost", "value", "reason")
 
@@ -24,7 +24,7 @@ def to_dataframe(space: SearchSpace, trials: Sequence[Trial]) -> pd.DataFrame:
         "cost": [trial.cost for trial in trials],
         "value": [float("nan") if trial.value is None else trial.value for trial in trials],
     }
-    for name in space.names:
-        table[f"params_{name}" if name in _COLUMNS else name] = [trial.params[name] for trial in trials]
+    for name, column in column_names(space, _COLUMNS).items():
+        table[column] = [trial.params[name] for trial in trials]
     table["reason"] = [trial.reason for trial in trials]
     return pd.DataFrame(table)
