@@ -185,7 +185,7 @@ def steady_hashes() -> Iterator[None]:
     from ConfigSpace import Configuration
 
     salted = Configuration.__hash__
-    Configuration.__hash__ = lambda configuration: crc32(repr(configuration).encode())
+    Configuration.__hash__ = lambda self: crc32(repr(self).encode())
     try:
         yield
     finally:

@@ -24,7 +24,7 @@ from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
 
-# pyright: reportMissingImports=false, reportArgumentType=false
+# pyright: reportMissingImports=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 
 @dataclass(frozen=True)
