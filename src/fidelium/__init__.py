@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fidelium.space import Categorical, Integer, Real, SearchSpace
     from fidelium.study import Stop, Study, create_study, load_study, optimize
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Categorical",

@@ -1,4 +1,4 @@
-"""Peers from outside, with their libraries: skipped where the extra `peers` is not installed."""
+"""Peers from outside, with their libraries: those that need PyTorch are skipped where it is not installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("high", 10)))
 
 
 def the_peer(name: str, monkeypatch: pytest.MonkeyPatch) -> Strategy:
-    pytest.importorskip(methods._PEERS[name][2])
+    if name.startswith("botorch"):
+        pytest.importorskip("botorch")
     peer = methods.resolve_method(name)
     assert isinstance(peer, Strategy)
     if name == "botorch-mfkg":  # in seconds, not minutes
@@ -131,9 +132,8 @@ print(study.ask().params)
 
 @pytest.mark.parametrize("name", ["optuna-tpe", "smac"])
 def test_every_process_makes_the_same_query(name):
-    pytest.importorskip(methods._PEERS[name][2])
     asked = set()
-    for salt in "123":  # of the hashes of texts, and so of the order of sets
+    for salt in "12":  # of the hashes of texts, and so of the order of sets
         command, environment = [sys.executable, "-c", ONE_QUERY, name], os.environ | {"PYTHONHASHSEED": salt}
         asked.add(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
     assert len(asked) == 1
@@ -156,7 +156,6 @@ def test_a_finite_space_may_be_exhausted(name, monkeypatch):
 
 
 def test_the_example_of_the_page_runs():
-    pytest.importorskip("sklearn")
     page = (Path(__file__).parents[2] / "docs" / "peers.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {"__name__": "sklearn_ucb"}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from fidelium.errors import SettingError
+from fidelium.experiments import storage_speed
 from fidelium.experiments.storage_speed import StorageSpeed, measure_storage
+from fidelium.history import Trial
 from fidelium.storage import open_storage
+from fidelium.storage.memory import MemoryStorage
 
 
 def test_rates_are_trials_over_seconds():
@@ -22,8 +29,19 @@ def test_two_processes_on_a_file(tmp_path):
     assert open_storage(url).names() == ()
 
 
-def test_threads_in_memory():
-    assert measure_storage(None, processes=3, trials=50).asks_per_second > 50
+def test_threads_in_memory_ask_and_tell_every_trial_once(monkeypatch):
+    clock = itertools.count()  # every look at the clock is a second later
+    monkeypatch.setattr(storage_speed, "time", SimpleNamespace(perf_counter=lambda: next(clock), sleep=time.sleep))
+    kept = MemoryStorage()
+    left: list[Trial] = []
+    forget = kept.delete
+    monkeypatch.setattr(storage_speed, "open_storage", lambda url: kept)
+    monkeypatch.setattr(kept, "delete", lambda name: (left.extend(kept.open(name).trials()), forget(name)))
+    speed = measure_storage(None, processes=3, trials=50)
+    assert speed == StorageSpeed(processes=3, trials=50, ask_seconds=1, tell_seconds=1, load_seconds=1)
+    assert speed.asks_per_second == 50
+    assert [(trial.number, trial.value, trial.attempt) for trial in left] == [(n, n / 3, 1) for n in range(50)]
+    assert kept.names() == ()
 
 
 def test_a_trial_per_process_is_needed():

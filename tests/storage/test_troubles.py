@@ -12,7 +12,6 @@ import pytest
 
 from fidelium.errors import StorageError
 from fidelium.storage import open_storage
-from fidelium.storage.memory import MemoryStorage
 from fidelium.storage.sql import database as databases
 from fidelium.storage.sql.storage import SqlStorage
 from fidelium.storage.sql.url import parse_address
@@ -31,8 +30,12 @@ def complaint(url) -> str:
     return str(caught.value)
 
 
-def test_no_url_is_memory():
-    assert isinstance(open_storage(None), MemoryStorage)
+def test_no_url_is_a_memory_of_its_own_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, another = open_storage(None), open_storage(None)
+    one.create(make_record("s"))
+    assert (one.names(), another.names()) == (("s",), ())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,6 @@ def test_the_quick_choice_is_a_word_and_other_words_are_refused():
 
 
 def test_the_search_with_smac_is_limited_by_evaluations_alone():
-    pytest.importorskip("smac")
     strategy = dnn_mfbo_paper("search")
     assert isinstance(strategy, SearchedStrategy)
     assert strategy.search == SmacSearch(evaluations=50, seconds=None)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fidelium.numerics import linalg
 from fidelium.numerics.scaling import Scale
-from fidelium.surrogates.base import VARIANCE_FLOOR, Paths, Posterior
+from fidelium.surrogates.base import VARIANCE_FLOOR
 from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
 
 X = jnp.array([0.3, 0.8])
@@ -301,6 +301,8 @@ def test_the_units_of_the_values_come_back_as_they_went_in(random_stack):
     assert StackPosterior.of(random_stack(2).layers, scales, 5).scales() == tuple(scales)
 
 
-def test_it_is_a_posterior(random_stack):
-    assert isinstance(random_stack(2), Posterior)
-    assert isinstance(random_stack(2).draw_paths(jr.key(0), 1), Paths)
+def test_an_observation_has_the_variance_of_the_value_and_its_layers_noise(random_stack):
+    posterior = random_stack(3)
+    values = jnp.array([-2.0, 0.0, 5.0])
+    for fidelity, layer in enumerate(posterior.layers):
+        np.testing.assert_array_equal(posterior.noise_var(fidelity, values), jnp.full(3, layer.noise_var))

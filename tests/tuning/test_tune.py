@@ -48,7 +48,6 @@ def test_the_best_score_wins_and_another_seed_is_another_key():
 
 
 def test_smac_is_asked_for_fifty_evaluations_unless_it_is_limited():
-    pytest.importorskip("smac")
     assert len(tune(observations(), "smac", evaluations=3, validation=Narrow()).scored) == 3
     assert len(tune(observations(), "smac", seconds=1e-6, validation=Narrow()).scored) == 1
 

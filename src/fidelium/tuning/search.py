@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+from zlib import crc32
 
 from fidelium.errors import SettingError
 from fidelium.history import Observations
@@ -91,9 +92,6 @@ def few_architectures(fidelities: int) -> tuple[StackArchitecture, ...]:
     return tuple(dict.fromkeys([StackArchitecture.default(fidelities), *tried]))
 
 
-# pyright: reportMissingImports=false
-
-
 DEPTHS, WIDTHS, LEARNING_RATES = (2, 12), (32, 512), (1e-5, 1e-1)
 """The paper's ranges; SMAC sees widths and learning rates on a logarithmic scale."""
 
@@ -146,14 +144,16 @@ class SmacSearch:
         guides = guiding_fidelities(observations)
         with _smac(sorted(set(guides)), self.evaluations or _USUAL_EVALUATIONS, key.fold(_SMAC)) as (smac, first):
             while len(scored) < (self.evaluations or math.inf):
-                trial = smac.ask() if scored else first
+                with steady_hashes():
+                    trial = smac.ask() if scored else first
                 architecture = _architecture(trial.config, guides)
                 try:
                     (score,) = self.validation.scores(observations, [architecture], key, tick)
                 except _TimeIsUpError:
                     break
                 scored.append(Scored(architecture, float(score)))
-                smac.tell(trial, TrialValue(cost=-float(score)), save=False)
+                with steady_hashes():
+                    smac.tell(trial, TrialValue(cost=-float(score)), save=False)  # SMAC minimises
         return tuple(scored)
 
     def _tick(self, scored: Sequence[Scored], start: float, watch: Watch, share: float) -> None:
@@ -173,6 +173,23 @@ def guiding_fidelities(observations: Sequence[Observations]) -> tuple[int, ...]:
     """
     tested = require_comparable(observations)
     return tuple(max((t for t in tested if t <= m), default=tested[0]) for m in range(len(observations)))
+
+
+@contextmanager
+def steady_hashes() -> Iterator[None]:
+    """Give SMAC's configurations the same hashes in every process.
+
+    SMAC keeps the starts of its local searches in a set. Their hashes are those of strings, which Python salts anew in
+    each process: the order of the starts would change, and with it the random numbers that each gets, and so the query.
+    """
+    from ConfigSpace import Configuration
+
+    salted = Configuration.__hash__
+    Configuration.__hash__ = lambda self: crc32(repr(self).encode())
+    try:
+        yield
+    finally:
+        Configuration.__hash__ = salted
 
 
 class _TimeIsUpError(Exception):

@@ -7,12 +7,10 @@ Default settings, but without its initial design: all peers start from the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zlib import crc32
 
 import ConfigSpace
 from smac import BlackBoxFacade, Scenario
@@ -26,6 +24,7 @@ from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Parameter, Real
 from fidelium.strategies.random import RandomSearch
 from fidelium.timing import stage
+from fidelium.tuning.search import steady_hashes
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class BlackBox:
         """SMAC's suggestion given the target's observations."""
         space = ConfigSpace.ConfigurationSpace()
         space.add([_hyperparameter(name, each) for name, each in history.space.parameters.items()])
-        with TemporaryDirectory() as folder, quiet("smac"), _steady_hashes(), stage("search"):  # with the fit
+        with TemporaryDirectory() as folder, quiet("smac"), steady_hashes(), stage("search"):  # with the fit
             facade = _facade(space, Path(folder), key)
             for values, y in target_values(history):
                 trial = TrialInfo(ConfigSpace.Configuration(space, values=values), seed=0)
@@ -52,21 +51,6 @@ def _facade(space: ConfigSpace.ConfigurationSpace, folder: Path, key: Key) -> Bl
     scenario = Scenario(space, deterministic=True, seed=key.word(), output_directory=folder)
     none = BlackBoxFacade.get_initial_design(scenario, n_configs=0)
     return BlackBoxFacade(scenario, initial_design=none, logging_level=False)  # False: leave logging unchanged
-
-
-@contextmanager
-def _steady_hashes() -> Iterator[None]:
-    """Give configurations the same hashes in every process.
-
-    SMAC keeps the starts of its local searches in a set. Their hashes are those of strings, which Python salts
-    differently in each process: the order of the starts would change, hence their random numbers and the query.
-    """
-    salted = ConfigSpace.Configuration.__hash__
-    ConfigSpace.Configuration.__hash__ = lambda configuration: crc32(repr(configuration).encode())
-    try:
-        yield
-    finally:
-        ConfigSpace.Configuration.__hash__ = salted
 
 
 def _hyperparameter(name: str, parameter: Parameter) -> ConfigSpace.hyperparameters.Hyperparameter:
