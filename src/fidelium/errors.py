@@ -9,7 +9,7 @@ class FideliumError(Exception):
     """Base of all errors raised by fidelium."""
 
     setting: str | None = None
-    """The argument of a study's definition that is wrong, where that is known."""
+    """The invalid argument of a `StudyDefinition`, None if unknown."""
 
 
 class SpaceError(FideliumError, ValueError):

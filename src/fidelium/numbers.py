@@ -23,7 +23,7 @@ def as_number(value: object) -> float | None:
 
 
 def exact_sum(costs: Iterable[float] | Mapping[float, int]) -> Fraction:
-    """The exact sum of costs as decimal numbers: ten times 0.1 is 1. A mapping counts each cost."""
+    """The exact sum of costs as decimal numbers: ten times 0.1 is 1. A mapping gives the count of each cost."""
     return sum((_decimal(cost) * count for cost, count in Counter(costs).items()), Fraction())
 
 

@@ -78,7 +78,7 @@ def test_status_of_a_file_knows_the_budget(call, study_file) -> None:
     assert "spent   2 of 8 (25%)" in call("status", path).out
     assert json.loads(call("status", path, "--json").out)["budget"] == 8
     assert "is called 'parabola'; drop --name" in call("status", path, "--name", "other").err
-    assert "give one of them" in call("status", path, "--watch", "--json").err
+    assert "pass one of them" in call("status", path, "--watch", "--json").err
 
 
 def test_status_reads_a_study_without_jax_and_pandas(study, storage) -> None:

@@ -26,7 +26,7 @@ def complete_name(context: typer.Context, incomplete: str) -> list[str]:
     """Names of the studies in the storage given before."""
     from fidelium.cli.locate import find, open_storage_of
 
-    # not parsed yet, since the option has no value
+    # the arguments are not parsed yet, since the option has no value
     where = next(iter(context.args), None) or context.params.get("where")
     try:
         with open_storage_of(find(str(where))) as storage:
@@ -77,7 +77,7 @@ def strategy_options(texts: list[str]) -> dict[str, Any]:
     """Options of a strategy from `name=value`; values are read as in a study file.
 
     Raises:
-        SettingError: if a text has another form.
+        SettingError: if a string has another form.
     """
     from fidelium.config.yaml_document import parse_value
 

@@ -112,6 +112,25 @@ def exported_columns(space: SearchSpace) -> dict[str, str]:
     return column_names(space, (*_LEADING_COLUMNS, *_TRAILING_COLUMNS))
 
 
+def trial_json(trial: Trial) -> dict[str, Any]:
+    """A trial as a JSON object, with all its fields."""
+    return {
+        "number": trial.number,
+        "state": str(trial.state),
+        "params": trial.params,
+        "fidelity": trial.fidelity.name,
+        "cost": trial.cost,
+        "value": trial.value,
+        "reason": trial.reason,
+        "given": trial.given,
+        "attempt": trial.attempt,
+        "worker": trial.worker,
+        "started": trial.started,
+        "finished": trial.finished,
+        "measured_cost": trial.measured_cost,
+    }
+
+
 @dataclass
 class _CsvReader:
     """Reads a CSV file and collects the errors in it.
@@ -317,25 +336,6 @@ def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Tri
     rows = [_trial_row(definition, trial) for trial in trials]
     columns = list(rows[0]) if rows else []
     parquet.write_table(pa.table({name: _parquet_column([row[name] for row in rows]) for name in columns}), path)
-
-
-def trial_json(trial: Trial) -> dict[str, Any]:
-    """A trial for programs: everything that is known of it."""
-    return {
-        "number": trial.number,
-        "state": str(trial.state),
-        "params": trial.params,
-        "fidelity": trial.fidelity.name,
-        "cost": trial.cost,
-        "value": trial.value,
-        "reason": trial.reason,
-        "given": trial.given,
-        "attempt": trial.attempt,
-        "worker": trial.worker,
-        "started": trial.started,
-        "finished": trial.finished,
-        "measured_cost": trial.measured_cost,
-    }
 
 
 def _trial_row(definition: StudyDefinition, trial: Trial) -> dict[str, Any]:

@@ -235,11 +235,11 @@ class StrategySection:
     options: dict[str, Any]
 
 
-def _strategy(given: object) -> StrategySection:
-    options = dict(given) if isinstance(given, dict) else {"name": given}
+def _strategy(value: object) -> StrategySection:
+    options = dict(value) if isinstance(value, dict) else {"name": value}
     name = options.pop("name", None)
     if not isinstance(name, str) or not name:
-        raise ValueError(f"expected the name of a strategy, or {{name: ..., option: value}}, got {given!r}")
+        raise ValueError(f"expected the name of a strategy, or {{name: ..., option: value}}, got {value!r}")
     return StrategySection(name, options)
 
 

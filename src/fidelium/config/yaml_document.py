@@ -136,7 +136,7 @@ def parse_scalar(text: str) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """A value as it would stand in a study file: a word, a number, `[1, 2]` or `{a: 1}`.
+    """Parse a value as in a study file: text, a number, `[1, 2]` or `{a: 1}`.
 
     Raises:
         ConfigError: if it is not YAML.
