@@ -33,7 +33,7 @@ def complaint(url) -> str:
 def test_no_url_is_a_memory_of_its_own_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, another = open_storage(None), open_storage(None)
-    one.create(make_record("s"))
+    one.create(make_definition("s"))
     assert (one.names(), another.names()) == (("s",), ())
     assert list(tmp_path.iterdir()) == []
 
