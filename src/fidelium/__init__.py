@@ -53,7 +53,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # or type checkers would believe in every name
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name == "problems":

@@ -204,3 +204,15 @@ def test_a_run_on_a_cluster_needs_workers_and_spends_the_budget_there(call, stud
     assert answer.code == 0
     assert sum(trial.cost for trial in trials(tmp_path)) == 12
     assert started(tmp_path) == len(trials(tmp_path))
+
+
+def test_the_strategy_of_the_command_line_replaces_that_of_the_file(study_file, call):
+    path = study_file()
+    assert call("run", path, "--strategy", "sf-ei", "--budget", 3).code == 0
+    wrong = call("run", path, "--option", "architecture=quick")
+    assert wrong.code == 2
+    assert "strategy 'random' has no option 'architecture'; it has none" in wrong.err
+    assert "unknown strategy 'best'" in call("run", path, "--strategy", "best").err
+    assert "--option must look like name=value" in call("run", path, "--option", "quick").err
+    wrong = call("run", path, "--strategy", "dnn-mfbo-paper", "--option", "architecture={depths: [3]}")
+    assert "architecture must be 'search', 'quick', or a mapping with depths, widths" in wrong.err

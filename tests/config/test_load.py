@@ -17,7 +17,10 @@ from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, PythonFu
 from fidelium.fidelity import Fidelity
 from fidelium.history import Direction, Trial
 from fidelium.space import Categorical, Integer, Real
+from fidelium.strategies import registry
+from fidelium.strategies.dnn_mfbo import dnn_mfbo_paper
 from fidelium.study import Stop
+from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 
 FULL = """
 name: plate
@@ -107,6 +110,16 @@ def test_a_fidelity_overrides_the_top_level(write, tmp_path):
     assert coarse.environment == {"THREADS": "1"}
     assert fine.environment == {"THREADS": "4", "MODE": "{fidelity}"}
     assert (coarse.result, fine.result) == (Pattern("mass = (.*)", "out.txt"), CsvCell("out.csv", "mass", 0))
+
+
+def test_options_of_the_strategy(write):
+    architecture = "{depths: [2], widths: [32], learning_rate: 1e-3}"
+    file = load_study_file(write(SMALL + f"strategy: {{name: dnn-mfbo-paper, architecture: {architecture}}}\n"))
+    of = file.definition
+    assert of.strategy == "dnn-mfbo-paper"
+    assert of.strategy_options == {"architecture": {"depths": [2], "widths": [32], "learning_rate": 1e-3}}
+    strategy = registry.resolve(of.strategy, of.strategy_options, of.initial)
+    assert strategy == dnn_mfbo_paper(StackArchitecture((2,), (32,), 1e-3))
 
 
 def test_defaults(write, tmp_path):

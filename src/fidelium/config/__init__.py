@@ -1,4 +1,4 @@
-"""The study's file, `study.yaml`: what it may say, and what it means.
+"""The study file, `study.yaml`: its keys, and how it is loaded.
 
 The names below are imported when first used: a quick look at a file must not wait for the checks of all its keys.
 """
@@ -23,7 +23,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # or type checkers would believe in every name
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

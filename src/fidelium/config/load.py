@@ -1,4 +1,4 @@
-"""From a study's file to what it means: every mistake is found here, before anything is run."""
+"""Loading a study file: every error in it is found here, before anything is run."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Failures:
     """What happens when an evaluation fails.
 
     Args:
-        retries: how many times a failed trial is tried again.
-        stops: whether the study stops when that did not help; it goes on otherwise.
+        retries: how many times a failed trial is retried.
+        stops: whether the study stops if all retries fail; it continues otherwise.
     """
 
     retries: int = 0
@@ -79,13 +79,13 @@ _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "finite_number": "a finite number",
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping of names to values",
     "model_type": "a mapping of keys to values",
     "model_attributes_type": "a mapping of keys to values",
-    "string_too_short": "a text that is not empty",
+    "string_too_short": "a string that is not empty",
     "too_short": "a list that is not empty",
 }
 _SECTIONS: dict[str, type[Section]] = {
@@ -99,25 +99,25 @@ _SECTIONS: dict[str, type[Section]] = {
 }
 
 
-def first_mistake(error: ValidationError, document: Document) -> ConfigError:
-    """The mistake that stands first in the file; an unknown key before all, since another is missing because of it."""
+def first_error(error: ValidationError, document: Document) -> ConfigError:
+    """The first error in the file; unknown keys come first, since they are often why another key is missing."""
     details = min(
         error.errors(),
-        key=lambda one: (one["type"] != "extra_forbidden", document.line(_place(one)), one["type"] == "missing"),
+        key=lambda one: (one["type"] != "extra_forbidden", document.line(_key_path(one)), one["type"] == "missing"),
     )
-    return document.error_at(_place(details), _sentence(details))
+    return document.error_at(_key_path(details), _message(details))
 
 
-def _place(details: ErrorDetails) -> KeyPath:
-    """Where pydantic found it, without the kind of parameter that pydantic adds."""
+def _key_path(details: ErrorDetails) -> KeyPath:
+    """Where pydantic found the error, without the type of parameter that pydantic adds."""
     place = details["loc"]
     return (*place[:2], *place[3:]) if place[:1] == ("parameters",) else place
 
 
-def _sentence(details: ErrorDetails) -> str:
+def _message(details: ErrorDetails) -> str:
     kind, given, context = details["type"], details["input"], details.get("ctx", {})
     special: dict[str, Callable[[], str]] = {
-        "missing": lambda: f"is missing; add it{_like(details['loc'])}",
+        "missing": lambda: f"is missing; add it{_example(details['loc'])}",
         "extra_forbidden": lambda: _unknown(details["loc"]),
         "literal_error": lambda: f"expected {context['expected']}, got {given!r}",
         "union_tag_not_found": lambda: "type is missing; add type: real, type: integer or type: categorical",
@@ -135,7 +135,7 @@ def _sentence(details: ErrorDetails) -> str:
 
 def _advice(kind: str, given: Any) -> str:
     if kind == "string_type" and not isinstance(given, (list, dict)) and given is not None:
-        return "; write it between quotes"
+        return "; put it in quotes"
     return "; remove the quotes" if kind in ("float_type", "int_type") and _is_number(given) else ""
 
 
@@ -146,15 +146,15 @@ def _is_number(given: Any) -> bool:
         return False
 
 
-def _like(place: KeyPath) -> str:
-    """An example of a key that is missing."""
+def _example(place: KeyPath) -> str:
+    """An example for a missing key."""
     examples = {"direction": "maximize", "budget": "200", "cost": "1", "low": "0", "high": "1", "name": "plate"}
     key = str(place[-1])
     return f", for instance {key}: {examples[key]}" if key in examples else ""
 
 
 def _unknown(place: KeyPath) -> str:
-    """An unknown key, with the nearest of those that may stand there."""
+    """An unknown key, with the most similar known one."""
     section = next((_SECTIONS[part] for part in reversed(place[:-1]) if part in _SECTIONS), schema.StudySection)
     known = [field.alias or name for name, field in section.model_fields.items()]
     near = get_close_matches(str(place[-1]), known, 1)
@@ -162,10 +162,10 @@ def _unknown(place: KeyPath) -> str:
 
 
 def load_study_file(path: Path | str) -> StudyFile:
-    """The study that a YAML file describes. Relative paths in it are meant from the file's folder.
+    """The study that a YAML file describes. Relative paths in it start at the file's folder.
 
     Raises:
-        ConfigError: for the first mistake, with file, line and key.
+        ConfigError: for the first error, with file, line and key.
     """
     document = read_document(Path(path))
     section = _section(document)
@@ -190,7 +190,7 @@ def _section(document: Document) -> schema.StudySection:
     try:
         return schema.StudySection.model_validate(data)
     except ValidationError as error:
-        raise first_mistake(error, document) from None
+        raise first_error(error, document) from None
 
 
 def _space(document: Document, section: schema.StudySection) -> SearchSpace:
@@ -214,7 +214,7 @@ def _parameter(section: schema.RealSection | schema.IntegerSection | schema.Cate
 
 
 def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
-    """The fidelities; a mistake is that of the first one that does not go with those before it."""
+    """The fidelities; an error is reported for the first one that does not fit those before it."""
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
         with document.errors_at("fidelities", position):
@@ -223,7 +223,7 @@ def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
 
 
 def _definition(document: Document, section: schema.StudySection) -> StudyDefinition:
-    """What the study is made from; an error is that of the key that it is about."""
+    """What the study is made from; an error is reported for the key that causes it."""
     space, ladder = _space(document, section), _ladder(document, section)
     try:
         return StudyDefinition.of(

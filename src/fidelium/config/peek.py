@@ -1,4 +1,4 @@
-"""A quick look at a study's file: where the study is, without checking the rest, for commands that only look at it."""
+"""A quick look at a study file: where the study is, without checking the rest, for commands that only read trials."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def peek_study_file(path: Path) -> Peek | None:
     """Where the study of a file is; None if the file must be loaded and checked to find out what is wrong.
 
     Raises:
-        ConfigError: if the file cannot be read or is no YAML, or the storage is no URL.
+        ConfigError: if the file cannot be read or is not YAML, or the storage is not a URL.
     """
     document = read_document(path)
     data = document.data
@@ -44,10 +44,10 @@ def peek_study_file(path: Path) -> Peek | None:
 
 
 def storage_url(document: Document, name: str, storage: str | None) -> str:
-    """The storage's URL, an SQLite file's path made whole.
+    """The storage's URL, with an absolute path for an SQLite file.
 
     Raises:
-        ConfigError: if it is no URL, or cannot be one.
+        ConfigError: if it is not a URL, or cannot be one.
     """
     url = storage or f"sqlite:///{safe_name(name)}.db"
     scheme, mark, rest = url.partition("://")
@@ -58,5 +58,5 @@ def storage_url(document: Document, name: str, storage: str | None) -> str:
         return url
     folder = document.path.absolute().parent
     if "?" in str(folder):
-        raise document.error_at(("storage",), f"no URL can say a path with a question mark; move {str(folder)!r}")
+        raise document.error_at(("storage",), f"a URL cannot contain a question mark; move {str(folder)!r}")
     return f"{scheme}:///{folder / file}"

@@ -1,4 +1,4 @@
-"""Where studies live: in memory, in an SQLite file, or on a PostgreSQL server; `base` has the contract.
+"""Where studies are kept: in memory, in an SQLite file, or on a PostgreSQL server; `base` has the contract.
 
 SQLAlchemy is imported for a database only, and Alembic for an upgrade only.
 """
@@ -15,13 +15,13 @@ __all__ = ["Outcome", "Storage", "StudyStore", "open_storage", "schema_version",
 def open_storage(url: str | None) -> Storage:
     """The storage at a URL.
 
-    A database that does not exist yet is made by the first study created in it, not by looking at it.
+    A database that does not exist yet is created with the first study in it, not by opening it.
 
     Args:
         url: `sqlite:///file.db`, `postgresql+psycopg://user@host/database`, or None for a new one in memory.
 
     Raises:
-        StorageError: if the URL is not one of these, the database cannot be opened, or its schema is another one.
+        StorageError: if the URL is not one of these, the database cannot be opened, or its schema version differs.
     """
     if url is None:
         return MemoryStorage()
@@ -32,10 +32,10 @@ def open_storage(url: str | None) -> Storage:
 
 
 def upgrade(url: str) -> tuple[int, int]:
-    """Bring the tables of a database up to this version of fidelium.
+    """Upgrade the tables of a database to this version of fidelium.
 
     Returns:
-        The version of the schema before (0 if there were no tables) and after.
+        The schema version before (0 if there were no tables) and after.
 
     Raises:
         StorageError: if there is no such database, or a newer fidelium has written it.

@@ -1,30 +1,30 @@
-"""The contract of a storage: where studies and their trials live, and what can be relied on.
+"""The contract of a storage: where studies and their trials are kept, and what can be relied on.
 
 A `Storage` holds studies by name; a `StudyStore` holds the trials of one. Any number of threads, processes and, where
-the storage can, machines may use the same study at once, each through its own storage object.
+the storage allows it, machines may use the same study at the same time, each through its own storage object.
 
-**Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study; a study that was deleted
-is refused to whoever still holds it (`StorageError`), even if there is a new one of its name. The parameters and the
-fidelity of a trial never change.
+**Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study. An object that refers to
+a deleted study raises `StorageError`, even if there is a new study of the same name. The parameters and the fidelity of
+a trial never change.
 
-**What is stored.** Parameter values come back as the same bits and the same type. Reasons are kept as text that people
-read: what no database takes (NUL, halves of surrogate pairs) is spelled out, and the middle of a very long one is cut.
-Names of studies, workers and holders of a turn are texts of at most 255 characters without these (`StorageError`).
+**What is stored.** Parameter values come back as the same bits and the same type. Reasons are text for people:
+characters that no database accepts (NUL, lone surrogates) are escaped, and the middle of a very long one is cut. Names
+of studies, workers and holders of a turn have at most 255 characters and none of these (`StorageError`).
 
-**Who owns a trial.** A trial that is running is owned by the worker that started it, for one attempt: the pair of its
-number and `attempt`. Only who names the current attempt may finish it, give it back or fail it, so a worker that was
-taken for dead and comes back late is refused (`TrialError`) and nothing is told twice. A trial without a heartbeat was
-handed to a person or a script: it is theirs for as long as they like.
+**Who owns a trial.** A running trial is owned by the worker that started it, for one attempt: the pair of its number
+and `attempt`. Only the current attempt can be finished, given back or failed, so a worker that counted as dead and
+returns late is refused (`TrialError`) and no result is recorded twice. A trial without a heartbeat belongs to a person
+or a script, for as long as they like.
 
-**What is atomic.** Every method happens wholly or not at all, and all of them happen one after another: two calls of
-`claim` never return the same trial, two of `add` never give out the same number, and what `trials` returns is one
-moment's truth, never older than what the same object has returned before. The budget holds by construction: what does
+**What is atomic.** Every method succeeds or changes nothing, and all of them happen one after another: two calls of
+`claim` never return the same trial, two of `add` never use the same number, and what `trials` returns is the state at
+one moment, never older than what the same object returned before. The budget holds by construction: a trial that does
 not fit is refused by the `add` itself.
 
-**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue` or `recover` returns, its effect is on the disk
-(or with the database server) and survives the end of the process or of the machine. Heartbeats and turns need not.
-An error means that nothing has changed; the one exception is a server lost while it writes, and its message says so.
-The storage in memory lives as long as its process.
+**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue` or `recover` returns, its effect is on disk (or
+with the database server) and survives the end of the process or of the machine. Heartbeats and turns need not. An
+error means that nothing has changed; the one exception is a server lost while it writes, and its message says so. The
+storage in memory lives as long as its process.
 
 **Times** are seconds since 1970 by the storage's clock: the server's for a database server, this machine's otherwise.
 """
@@ -50,7 +50,7 @@ class Outcome:
         state: done or failed.
         value: the finite value of a done trial, in the user's units.
         reason: why it failed.
-        measured_cost: what the simulator says it really cost, finite; recorded, not counted.
+        measured_cost: the actual cost that the simulator reports, finite; recorded, not counted.
 
     Raises:
         ObservationError: if the state is another one, a done trial has no finite value, or a failed one has a value.
@@ -63,9 +63,9 @@ class Outcome:
 
     def __post_init__(self) -> None:
         if self.state not in (TrialState.DONE, TrialState.FAILED):
-            raise ObservationError(f"an evaluation ends as done or failed, got {self.state!r}")
+            raise ObservationError(f"an outcome is done or failed, got {self.state!r}")
         if self.state is TrialState.DONE and (self.value is None or not math.isfinite(self.value)):
-            raise ObservationError(f"a done trial has a finite value, got {self.value!r}; tell a failure instead")
+            raise ObservationError(f"a done trial has a finite value, got {self.value!r}; record a failure instead")
         if self.state is TrialState.FAILED and self.value is not None:
             raise ObservationError(f"a failed trial has a reason and no value, got {self.value!r}")
         if self.measured_cost is not None and not math.isfinite(self.measured_cost):
@@ -104,7 +104,7 @@ class StudyStore(Protocol):
             budget: what all trials together, this one included, may cost.
 
         Returns:
-            The trial as stored, or None, and nothing happened, if its number is taken: somebody else was faster.
+            The trial as stored, or None, and nothing has changed, if its number is taken: another worker was faster.
 
         Raises:
             TrialError: if its number is beyond the next one.
@@ -115,10 +115,10 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def claim(self, worker: str | None) -> Trial | None:
-        """Start the queued trial of the lowest number: it is this worker's, one attempt later.
+        """Start the queued trial with the lowest number, as this worker's next attempt.
 
         Args:
-            worker: who sends heartbeats from now on; None for a person or a script, who sends none.
+            worker: the worker, which sends heartbeats from now on; None for a person or a script, who sends none.
 
         Returns:
             The trial, or None if none is queued.
@@ -139,12 +139,12 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
-        """Give a running trial back, to be started again.
+        """Queue a running trial again.
 
         Args:
             number: the trial's number.
             attempt: the attempt that is given up.
-            reason: why; kept until the trial is started again.
+            reason: why; kept until the trial is restarted.
 
         Raises:
             TrialError: as `finish`.
@@ -153,38 +153,38 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def beat(self, worker: str) -> None:
-        """Say that a worker is alive: its running trials that have a heartbeat get a new one."""
+        """Renew the heartbeat of a worker's running trials that have one."""
         ...
 
     @abstractmethod
     def recover(self, silent_for: float, dead: Collection[str], retries: int) -> tuple[Trial, ...]:
-        """Take running trials away from workers that vanished.
+        """Queue the running trials of dead workers again.
 
-        A trial is taken if its worker is among the dead, or if its last heartbeat is older than `silent_for` seconds.
-        It is queued again, unless it was started more than `retries` times before: then it is lost, for good.
+        A trial is concerned if its worker is among the dead, or if its last heartbeat is older than `silent_for`
+        seconds. It is queued again, unless it was started more than `retries` times: then it is lost.
 
         Args:
-            silent_for: seconds without a heartbeat after which a worker is taken for dead.
+            silent_for: seconds without a heartbeat after which a worker counts as dead.
             dead: workers that are known to have ended.
-            retries: how many times a trial is started again at most.
+            retries: how many times a trial is restarted at most.
 
         Returns:
-            The trials taken, as they are now, queued or lost.
+            These trials as they are now, queued or lost.
         """
         ...
 
     @abstractmethod
     def take_turn(self, holder: str, seconds: float) -> bool:
-        """Try to be the only one who chooses the next trial, for so many seconds; who holds the turn may renew it.
+        """Try to take or renew the exclusive right to choose the next trial, for this many seconds.
 
-        Choosing takes seconds of fitting, and whoever chooses at the same time would choose the same. A turn saves
-        work, no more: `add` decides. It ends by itself, so nobody waits for the dead.
+        Choosing takes seconds of fitting, and two that choose at the same time would choose the same. A turn only saves
+        work: `add` decides. It expires, so nobody waits for a process that died.
         """
         ...
 
     @abstractmethod
     def end_turn(self, holder: str) -> None:
-        """Let the next one choose; nothing happens if the holder has no turn."""
+        """Release the turn; nothing happens if the holder does not have it."""
         ...
 
 
@@ -198,8 +198,8 @@ class Storage(Protocol):
 
         Raises:
             StudyExistsError: if there is one of this name.
-            StorageError: if its name cannot be written down, or, in a database, one of its choices: no text, number,
-                truth value or None.
+            StorageError: if its name cannot be stored, or, in a database, one of its choices: anything but a string,
+                number, boolean or None.
         """
         ...
 
@@ -208,7 +208,7 @@ class Storage(Protocol):
         """The study of this name.
 
         Raises:
-            UnknownNameError: if there is none; the message lists the names there are.
+            UnknownNameError: if there is none; the message lists the existing names.
         """
         ...
 
@@ -228,5 +228,5 @@ class Storage(Protocol):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections; the storage is not to be used afterwards."""
+        """Close all connections; the storage cannot be used afterwards."""
         ...

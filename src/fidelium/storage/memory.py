@@ -105,8 +105,8 @@ class MemoryStudy:
             if self._turn is not None and self._turn[0] == holder:
                 self._turn = None
 
-    def vanish(self) -> None:
-        """The study was deleted: whoever still holds it is refused from now on."""
+    def mark_deleted(self) -> None:
+        """Mark the study as deleted: every further call raises."""
         with self._lock:
             self._deleted = True
 
@@ -128,7 +128,7 @@ class MemoryStorage:
     """Studies by name, in a dictionary.
 
     Args:
-        clock: seconds since 1970; another one than the machine's lets tests do without waiting.
+        clock: seconds since 1970; tests pass their own to avoid waiting.
     """
 
     def __init__(self, clock: Clock = time.time) -> None:
@@ -140,7 +140,7 @@ class MemoryStorage:
         name = checked_name(definition.stored_name)
         with self._lock:
             if name in self._studies:
-                raise StudyExistsError(f"there is a study {name!r} already; open it, or take another name")
+                raise StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
             self._studies[name] = MemoryStudy(definition, self._clock)
             return self._studies[name]
 
@@ -158,7 +158,7 @@ class MemoryStorage:
         with self._lock:
             if name not in self._studies:
                 raise unknown_study(name, self._studies)
-            self._studies.pop(name).vanish()
+            self._studies.pop(name).mark_deleted()
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""

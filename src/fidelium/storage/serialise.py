@@ -1,7 +1,7 @@
-"""Records as text: what a storage writes down, exactly, and what it refuses or trims.
+"""Definitions and parameters as text: what a storage stores exactly, and what it refuses or trims.
 
-Everything structured is JSON in ASCII: text of any kind survives in any database and encoding, numbers come back as
-the same bits and the same type, and `True`, `1` and `1.0` stay different.
+Everything structured is JSON in ASCII: any text survives in any database and encoding, numbers come back as the same
+bits and the same type, and `True`, `1` and `1.0` stay distinct.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ LONGEST_NAME = 255
 """Characters of the name of a study or a worker."""
 
 LONGEST_REASON = 10_000
-"""Characters of a reason; of a longer one the head and, as errors end with what matters, more of the tail is kept."""
+"""Characters of a reason; a longer one keeps its head and, as errors end with what matters, more of its tail."""
 
 _HEAD = LONGEST_REASON // 4
 
 _LISTED = 20
-"""Names that an error lists at most."""
+"""Most names that an error lists."""
 
 
 def checked_name(name: str, what: str = "a study's name") -> str:
     """The name, if it can be stored.
 
     Raises:
-        StorageError: if it is blank, too long, or holds what databases refuse.
+        StorageError: if it is blank, too long, or contains characters that databases refuse.
     """
     if not isinstance(name, str) or not name.strip():
-        raise StorageError(f"{what} must be a text that is not blank, got {name!r}")
+        raise StorageError(f"{what} must be a string that is not blank, got {name!r}")
     if len(name) > LONGEST_NAME:
         raise StorageError(f"{what} has at most {LONGEST_NAME} characters, got {len(name)}: {name[:40]!r}...")
     if "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise StorageError(f"{what} must not hold NUL or half of a surrogate pair, got {name!r}")
+        raise StorageError(f"{what} must not contain NUL or a lone surrogate, got {name!r}")
     return name
 
 
 def unknown_study(name: object, known: Iterable[str]) -> UnknownNameError:
-    """The error of a name that no study has."""
+    """The error for a name that no study has."""
     names = [repr(each) for each in known]
     listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
     return UnknownNameError(
@@ -56,7 +56,7 @@ def unknown_study(name: object, known: Iterable[str]) -> UnknownNameError:
 
 
 def bounded_reason(reason: str | None) -> str | None:
-    """A reason as any database takes it: NUL and half surrogate pairs spelled out, the middle of a long one cut."""
+    """A reason as any database accepts it: NUL and lone surrogates escaped, the middle of a long one cut."""
     if reason is None:
         return None
     if len(reason) > LONGEST_REASON:
@@ -69,7 +69,7 @@ def params_text(params: Mapping[str, Any]) -> str:
     """The values of a trial's parameters as JSON.
 
     Raises:
-        StorageError: if a value is no text, number, truth value or None.
+        StorageError: if a value is not a string, number, boolean or None.
     """
     return _exact_json({name: _checked_choice(name, value) for name, value in params.items()})
 
@@ -83,7 +83,7 @@ def definition_text(definition: StudyDefinition) -> str:
     """Everything of a study's definition but its name, as JSON: equal texts mean equal studies.
 
     Raises:
-        StorageError: if a parameter or a choice cannot be written down.
+        StorageError: if a parameter or a choice cannot be stored.
     """
     return _exact_json(
         {
@@ -152,20 +152,20 @@ def _plain(bound: Any) -> float | int:
 
 
 def _checked_choice(name: str, value: Any) -> Any:
-    """The value, if JSON gives back the same one: of these very types, for a subclass would come back as its base."""
+    """The value, if JSON preserves it: only these exact types, since a subclass would come back as its base."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     raise StorageError(
-        f"parameter {name!r}: a database stores texts, numbers, truth values and None, got {value!r} of type "
-        f"{type(value).__name__}; use a text for it and look the object up in the objective"
+        f"parameter {name!r}: a database stores strings, numbers, booleans and None, got {value!r} of type "
+        f"{type(value).__name__}; use a string for it and look the object up in the objective"
     )
 
 
 def _exact_json(data: dict[str, Any]) -> str:
     try:
         text = json.dumps(data)
-    except ValueError as error:  # a whole number of thousands of digits
+    except ValueError as error:  # an integer with thousands of digits
         raise StorageError(f"a value is too large to be stored: {error}") from None
     if json.loads(text) != data:
-        raise StorageError("a text holds two halves of a surrogate pair, which would come back joined; use plain text")
+        raise StorageError("a string contains two surrogates that would come back joined; use plain text")
     return text

@@ -1,7 +1,6 @@
-"""The life of a trial as pure functions: what each method of a `StudyStore` makes of a trial, and what it refuses.
+"""The transitions of a trial as pure functions: what each method of a `StudyStore` does to it, and what it refuses.
 
-Every storage goes through these, so that a trial lives the same life everywhere; a storage only adds that it happens
-at once, and lasts.
+Every storage uses these, so that trials behave the same everywhere; a storage adds atomicity and durability.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from fidelium.storage.serialise import bounded_reason, checked_name
 
 
 def is_next(trial: Trial, count: int) -> bool:
-    """Whether a trial is the next one of a study that has `count`; not if its number is taken.
+    """Whether a trial's number is the next one of a study with `count` trials; False if it is taken.
 
     Raises:
         TrialError: if its number would leave a gap.
     """
     if not 0 <= trial.number <= count:
-        raise TrialError(f"the next trial has number {count}, got {trial.number}; numbers have no gaps")
+        raise TrialError(f"the next trial must have number {count}, got {trial.number}; numbers have no gaps")
     return trial.number == count
 
 
@@ -67,7 +66,7 @@ def entered(trial: Trial, beating: bool, now: float) -> Trial:
 
 
 def claimed(trial: Trial, worker: str | None, now: float) -> Trial:
-    """A queued trial that a worker has started, or, without a heartbeat, somebody who has no name."""
+    """A queued trial started by a worker, or, without a heartbeat, by a person or script."""
     return replace(
         trial,
         state=TrialState.RUNNING,
@@ -80,12 +79,12 @@ def claimed(trial: Trial, worker: str | None, now: float) -> Trial:
 
 
 def is_beating(trial: Trial, worker: str) -> bool:
-    """Whether a trial is run by this worker, who sends heartbeats."""
+    """Whether this worker runs the trial and sends heartbeats."""
     return trial.state is TrialState.RUNNING and trial.worker == worker and trial.heartbeat is not None
 
 
 def alive(trial: Trial, now: float) -> Trial:
-    """A trial whose worker has given a sign of life."""
+    """A trial whose worker has sent a heartbeat."""
     return replace(trial, heartbeat=now)
 
 
@@ -102,12 +101,12 @@ def ended(trial: Trial, outcome: Outcome, now: float) -> Trial:
 
 
 def given_back(trial: Trial, reason: str | None) -> Trial:
-    """A running trial that is queued again."""
+    """A running trial, queued again."""
     return replace(trial, state=TrialState.QUEUED, heartbeat=None, reason=bounded_reason(reason))
 
 
 def is_abandoned(trial: Trial, silent_for: float, dead: Collection[str], now: float) -> bool:
-    """Whether the worker of a running trial has vanished."""
+    """Whether a trial is running and its worker is dead."""
     if trial.state is not TrialState.RUNNING:
         return False
     silent = trial.heartbeat is not None and now - trial.heartbeat > silent_for
@@ -115,13 +114,13 @@ def is_abandoned(trial: Trial, silent_for: float, dead: Collection[str], now: fl
 
 
 def taken_away(trial: Trial, dead: Collection[str], retries: int, now: float) -> Trial:
-    """An abandoned trial: queued again, or lost if it was started more than `retries` times."""
+    """A trial of a dead worker: queued again, or lost if it was started more than `retries` times."""
     if trial.worker in dead or trial.heartbeat is None:
         reason = f"worker {trial.worker} has ended"
     else:
         reason = f"worker {trial.worker} was silent for {now - trial.heartbeat:.0f} s"
     if trial.attempt > retries:
-        lost = f"{reason} in attempt {trial.attempt}; not tried again"
+        lost = f"{reason} in attempt {trial.attempt}; not retried"
         return replace(trial, state=TrialState.LOST, reason=bounded_reason(lost), finished=now)
     return given_back(trial, reason)
 
@@ -132,7 +131,7 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     Args:
         trial: the trial of this number, None if there is none.
         number: its number.
-        attempt: the attempt that is claimed to be the current one.
+        attempt: the attempt that should be the current one.
         count: how many trials the study has.
 
     Raises:
@@ -141,20 +140,20 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     if trial is None:
         raise TrialError(f"there is no trial {number}; the study has {count}, numbered from 0")
     if trial.state is not TrialState.RUNNING:
-        raise TrialError(f"trial {number} is not running but {trial.state}; nothing was changed")
+        raise TrialError(f"trial {number} is {trial.state}, not running; nothing was changed")
     if trial.attempt != attempt:
         raise TrialError(
-            f"trial {number} is in attempt {trial.attempt}, not {attempt}: it was taken from this worker and started "
-            "again; drop this result"
+            f"trial {number} is in attempt {trial.attempt}, not {attempt}: its worker counted as dead and it was "
+            "restarted; discard this result"
         )
     return trial
 
 
 def may_take_turn(holder: str, current: str | None, until: float, now: float) -> bool:
-    """Whether the turn is free, over, or the holder's own."""
+    """Whether the turn is free, expired, or the holder's own."""
     return current is None or current == holder or until <= now
 
 
 def _number(value: float | None) -> float | None:
-    """A plain float; 0.0 for -0.0, for SQLite knows one zero only."""
+    """A plain float; 0.0 for -0.0, as SQLite has only one zero."""
     return None if value is None else float(value) + 0.0

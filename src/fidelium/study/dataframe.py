@@ -1,4 +1,4 @@
-"""The trials of a study as a table."""
+"""The trials of a study as a pandas DataFrame."""
 
 from __future__ import annotations
 

@@ -91,6 +91,6 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's, so alive
+    except PermissionError:  # another user's process, so alive
         return True
     return True

@@ -52,8 +52,8 @@ _log = logging.getLogger("fidelium.study")
 class Study:
     """A search for the best design: made by `create_study`, driven by `ask` and `tell` or by `optimize`.
 
-    Any number of threads may use it at once, and, with a storage, any number of processes. All randomness comes from
-    the seed and the trial's number, so the same calls give the same queries.
+    Any number of threads may use it at the same time, and, with a storage, any number of processes. All randomness
+    comes from the seed and the trial's number, so the same calls give the same queries.
 
     Reading `trials`, `best` or `spent` reads the storage once each; `snapshot` gives all of them from one read.
 
@@ -150,7 +150,7 @@ class Study:
 
         Args:
             budget: what the study may spend in total.
-            worker: who runs it and sends heartbeats from now on; None for somebody who sends none.
+            worker: the worker that runs it and sends heartbeats; None for a person or script that sends none.
             least_worth: what the strategy must expect of it per cost.
 
         Raises:

@@ -1,7 +1,7 @@
-"""Transactions on one database: each happens wholly or not at all, and is tried again where that is safe.
+"""Transactions on one database: each succeeds or changes nothing, and is retried where that is safe.
 
-A storage has one connection, used by one thread at a time. It is closed before the process forks, so parent and child
-each open their own, and nothing of SQLite's or the server's is ever shared by two processes.
+A storage has one connection, used by one thread at a time. It is closed before the process forks, so that parent and
+child open their own and never share a connection.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fidelium.storage.sql.url import Address
 
 Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
-"""What is done inside a transaction; it may be done again from its beginning."""
+"""What is done inside a transaction; it may be repeated from its beginning."""
 
 PAUSES = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Seconds before each further try: a server may restart meanwhile."""
+"""Seconds before each retry: a server may restart meanwhile."""
 
 _SERVER_OPTIONS = {"connect_timeout": 10, "application_name": "fidelium"}
-"""Unless the URL says otherwise."""
+"""Defaults that the URL may override."""
 
 _SQLITE_OPTIONS = {"timeout": 20.0, "check_same_thread": False}
 """Seconds that SQLite waits for others before it calls the database locked; and the lock below guards the threads."""
@@ -45,8 +45,8 @@ class Database:
     Args:
         address: where it is.
         clock: seconds since 1970; None for the server's clock, or this machine's for SQLite.
-        pause: waits between two tries.
-        foreign_keys: whether SQLite looks after them; not in a migration, which replaces whole tables.
+        pause: waits before a retry.
+        foreign_keys: whether SQLite enforces them; not in a migration, which replaces whole tables.
 
     Raises:
         StorageError: if the driver for this kind of database is not installed.
@@ -78,7 +78,7 @@ class Database:
         return self._run(work, writes=False)
 
     def write(self, work: Work[Result]) -> Result:
-        """What `work` returns, after all it has written is durable; nothing is written if it raises.
+        """What `work` returns, once everything it wrote is durable; nothing is written if it raises.
 
         Raises:
             StorageError: if the database cannot be written, or the connection was lost at the end, when it cannot be
@@ -93,7 +93,7 @@ class Database:
         return float(connection.execute(_SERVER_NOW).scalar_one())
 
     def close(self) -> None:
-        """Close the connection, for good."""
+        """Close the connection; the database cannot be used afterwards."""
         with self._lock:
             self._closed = True
             self._engine.dispose()
@@ -104,7 +104,7 @@ class Database:
         self._engine.dispose()
 
     def after_fork(self) -> None:
-        """Go on, in the parent and in the child."""
+        """Continue, in the parent and in the child."""
         self._lock.release()
 
     def _run(self, work: Work[Result], *, writes: bool) -> Result:
@@ -141,7 +141,7 @@ class Database:
     def _unsure(self) -> StorageError:
         return StorageError(
             f"storage {self.address}: the connection was lost while writing, so the last change may be stored or not; "
-            "look at the study, and go on from what it says"
+            "look at the study, and continue from its state"
         )
 
 
@@ -176,7 +176,7 @@ def _prepare_sqlite(connection: Any, foreign_keys: bool) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer takes the lock at once: one that reads first could not write after somebody else has."""
+    """A writer takes the lock immediately: one that reads first could not write after another has written."""
     writes = connection.get_execution_options().get(_WRITES, True)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,4 +1,4 @@
-"""What a database complains of, as our errors: one sentence that says what happened and what to do."""
+"""Errors of the database translated: one sentence that says what happened and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from fidelium.errors import StorageError
 
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
-"""Others were in the way and nothing was done: busy, locked, serialisation failure, deadlock, lock not available."""
+"""Nothing was done because of others: busy, locked, serialisation failure, deadlock, lock not available."""
 
 _LOSSES = ("08", "57P01", "57P02", "57P03")
 """The connection is gone: connection exceptions, server shut down, crashed, or starting."""
@@ -15,48 +15,48 @@ _LOSSES = ("08", "57P01", "57P02", "57P03")
 _ADVICE = {
     "SQLITE_BUSY": "another program has held it for too long; end that program, or copy the file and use the copy",
     "SQLITE_LOCKED": "another program has held it for too long; end that program, or copy the file and use the copy",
-    "SQLITE_CANTOPEN": "the file cannot be opened; look whether its folder exists and may be written to",
-    "SQLITE_READONLY": "the file may not be written to; change its permissions and those of its folder",
-    "SQLITE_PERM": "the file may not be used; change its permissions and those of its folder",
-    "SQLITE_NOTADB": "the file is no SQLite database; give the name of another file",
-    "SQLITE_CORRUPT": "the file is damaged; go back to a backup, or rescue what is left with 'sqlite3 FILE .recover'",
-    "SQLITE_FULL": "the disk is full; make room and run again, what was stored before is safe",
-    "SQLITE_IOERR": "the disk does not read or write; make sure that it is not full and that it works, then run again",
-    "28": "the server refuses the user or the password; mend them in the URL",
-    "3D000": "the server has no such database; make it with 'createdb', or mend the name in the URL",
-    "42501": "the user may not do this; ask the server's owner for the right to create and write tables",
+    "SQLITE_CANTOPEN": "the file cannot be opened; check that its folder exists and is writable",
+    "SQLITE_READONLY": "the file is not writable; change its permissions and those of its folder",
+    "SQLITE_PERM": "the file is not accessible; change its permissions and those of its folder",
+    "SQLITE_NOTADB": "the file is not an SQLite database; use another file",
+    "SQLITE_CORRUPT": "the file is damaged; restore a backup, or recover what is left with 'sqlite3 FILE .recover'",
+    "SQLITE_FULL": "the disk is full; free some space and run again, what was stored before is safe",
+    "SQLITE_IOERR": "the disk cannot be read or written; check that it is not full and works, then run again",
+    "28": "the server refuses the user or the password; fix them in the URL",
+    "3D000": "the server has no such database; create it with 'createdb', or fix the name in the URL",
+    "42501": "the user lacks permission; ask the server's owner for the right to create and write tables",
     "42P01": "a table is missing; run 'fidelium storage upgrade' with this URL",
-    "25006": "the server is read-only; use the address of one that can be written to",
-    "53100": "the server's disk is full; make room there and run again, what was stored before is safe",
+    "25006": "the server is read-only; use the address of a writable one",
+    "53100": "the server's disk is full; free some space there and run again, what was stored before is safe",
     "53300": "the server has too many connections; end some programs, or raise its max_connections",
 }
-"""By the start of SQLite's or PostgreSQL's name of an error."""
+"""By the start of SQLite's or PostgreSQL's error code."""
 
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
-"""While connecting, PostgreSQL gives no code: its words must do, the first that fits."""
+"""While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
 
-_UNREACHABLE = "the server cannot be reached; see that it runs, and mend host and port in the URL"
+_UNREACHABLE = "the server cannot be reached; check that it runs, and fix host and port in the URL"
 
 
 def code_of(error: SQLAlchemyError) -> str:
-    """SQLite's or PostgreSQL's name of an error, "" if it has none."""
+    """SQLite's or PostgreSQL's code of an error, "" if it has none."""
     origin = error.orig if isinstance(error, DBAPIError) else None
     return str(getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None) or "")
 
 
 def is_conflict(error: SQLAlchemyError) -> bool:
-    """Whether others were in the way and the whole transaction may be tried again."""
+    """Whether a conflict with others was the cause, so that the whole transaction can be retried."""
     return code_of(error).startswith(_CONFLICTS)
 
 
 def is_loss(error: SQLAlchemyError) -> bool:
-    """Whether the server was not, or is no longer, to be reached."""
+    """Whether the server cannot be reached, or not any more."""
     lost = isinstance(error, DBAPIError) and error.connection_invalidated
     return lost or code_of(error).startswith(_LOSSES) or _is_refused_connection(error)
 
 
 def explained(error: SQLAlchemyError, where: str) -> StorageError:
-    """The error in words, with what to do."""
+    """The error with what to do about it."""
     advice = _advice(error)
     said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
     return StorageError(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
@@ -74,6 +74,6 @@ def _advice(error: SQLAlchemyError) -> str | None:
 
 
 def _is_refused_connection(error: SQLAlchemyError) -> bool:
-    """Whether psycopg did not get through: an operational error without a code."""
+    """Whether psycopg could not connect: an operational error without a code."""
     origin = error.orig if isinstance(error, DBAPIError) else None
     return type(origin).__name__ in ("OperationalError", "ConnectionTimeout") and not code_of(error)

@@ -17,20 +17,20 @@ CURRENT = 1
 """The schema this version of fidelium writes: the newest file in `storage/migrations/versions`."""
 
 _LOCK_KEY = 6_344_725_261_019
-"""Any number: who makes tables or studies on a server holds the advisory lock of this number."""
+"""The advisory lock that is held on a server while tables or studies are created; any number will do."""
 
 
 def version_in(connection: Connection) -> int:
     """The version of the schema, 0 if there is none.
 
     Raises:
-        StorageError: if it is no number.
+        StorageError: if it is not a number.
     """
     if not inspect(connection).has_table(SCHEMA.name):
         return 0
     version = connection.execute(select(SCHEMA.c.version_num)).scalar()
     if version is not None and not version.isdigit():
-        raise StorageError(f"the table {SCHEMA.name} holds {version!r}, which is no version of fidelium's; mend it")
+        raise StorageError(f"the table {SCHEMA.name} holds {version!r}, which is not a version of fidelium; fix it")
     return int(version or 0)
 
 
@@ -43,7 +43,7 @@ def check_version(version: int, address: Address) -> None:
     if version < CURRENT:
         raise StorageError(
             f"storage {address} was written by an older fidelium (schema {version}, this one has {CURRENT}); "
-            f"make a backup, then run: fidelium storage upgrade {address}"
+            f"back it up, then run: fidelium storage upgrade {address}"
         )
     if version > CURRENT:
         raise StorageError(
@@ -53,7 +53,7 @@ def check_version(version: int, address: Address) -> None:
 
 
 def make_tables(connection: Connection) -> int:
-    """Make the tables of the current version if there are none; the catalogue must be locked.
+    """Create the tables of the current version if there are none; the catalogue must be locked.
 
     Returns:
         The version there is now.
@@ -67,7 +67,7 @@ def make_tables(connection: Connection) -> int:
 
 
 def lock_catalogue(connection: Connection) -> None:
-    """Let nobody else make tables or studies until the transaction ends; a writer of SQLite is alone anyway."""
+    """Keep others from creating tables or studies until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
 
@@ -107,7 +107,7 @@ def migrate(connection: Connection) -> None:
 def _existing(url: str) -> Iterator[Database]:
     address = parse_address(url)
     if address.is_missing:
-        raise StorageError(f"there is no file {str(address.file)!r}; give the URL of a database that exists")
+        raise StorageError(f"there is no file {str(address.file)!r}; pass the URL of an existing database")
     database = Database(address, foreign_keys=False)  # or SQLite would delete all trials with a replaced table
     try:
         yield database

@@ -181,15 +181,15 @@ class SqlStudy:
 class SqlStorage:
     """Studies by name, in an SQLite file or on a PostgreSQL server.
 
-    An SQLite file and the tables are made by the first `create`: looking for a study makes nothing.
+    The first `create` makes the SQLite file and the tables; looking for a study creates nothing.
 
     Args:
         url: `sqlite:///file.db` or `postgresql+psycopg://user:password@host/database`.
         clock: seconds since 1970; None for the server's clock, or this machine's for SQLite.
-        pause: waits between two tries.
+        pause: waits before a retry.
 
     Raises:
-        StorageError: if the database cannot be opened, or its schema is another version's.
+        StorageError: if the database cannot be opened, or its schema version differs.
     """
 
     def __init__(self, url: str, clock: Clock | None = None, pause: Callable[[float], None] = time.sleep) -> None:
@@ -209,7 +209,7 @@ class SqlStorage:
             if not self._has_tables:
                 check_version(make_tables(connection), self._address)
             if connection.execute(sql.FIND_STUDY, {"called": name}).first() is not None:
-                raise StudyExistsError(f"there is a study {name!r} already; open it, or take another name")
+                raise StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
             connection.execute(sql.CREATE_STUDY, columns)
             return connection.execute(sql.FIND_STUDY, {"called": name}).one().id
 
@@ -247,7 +247,7 @@ class SqlStorage:
         raise unknown_study(name, self.names())
 
     def _look_for_tables(self) -> bool:
-        """Whether there are tables, of the current version; somebody else may have made them since."""
+        """Whether there are tables, of the current version; another process may have created them since."""
         if not self._has_tables and not self._address.is_missing:
             version = self._database.read(version_in)
             if version:
@@ -267,6 +267,6 @@ def _check_folder(address: Address) -> None:
     if address.file is None:
         return
     if not address.file.parent.is_dir():
-        raise StorageError(f"storage {address}: there is no folder {str(address.file.parent)!r}; make it first")
+        raise StorageError(f"storage {address}: there is no folder {str(address.file.parent)!r}; create it first")
     if address.file.is_dir():
-        raise StorageError(f"storage {address}: this is a folder; give the name of a file")
+        raise StorageError(f"storage {address}: this is a folder; pass the name of a file")

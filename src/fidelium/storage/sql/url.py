@@ -1,4 +1,4 @@
-"""URLs of databases: which are meant, and how they are shown without their passwords."""
+"""URLs of databases: parsing, and showing them without their passwords."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Address:
     file: Path | None
 
     def __str__(self) -> str:
-        """The URL as it may be shown to anybody."""
+        """The URL without its password."""
         hidden = {key: "***" for key in self.url.query if "pass" in key.lower()}
         return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no such file; of a server one knows only by asking."""
+        """Whether there is no such file; for a server only a connection can tell."""
         return self.file is not None and not self.file.exists()
 
 
@@ -43,11 +43,11 @@ def parse_address(text: str) -> Address:
     """The address in a URL.
 
     Raises:
-        StorageError: if it is no URL of SQLite or PostgreSQL.
+        StorageError: if it is not a URL of SQLite or PostgreSQL.
     """
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError):  # a port that is no number is a ValueError
+    except (ArgumentError, ValueError):  # a port that is not a number is a ValueError
         raise _unknown(text) from None
     if url.drivername in _SQLITE:
         return _sqlite(url)
@@ -63,8 +63,8 @@ def _sqlite(url: URL) -> Address:
     if name == ":memory:" or name.startswith("file:"):
         raise StorageError("an SQLite storage is a file, 'sqlite:///file.db'; for a study in memory use storage=None")
     if url.query:
-        raise StorageError(f"an SQLite URL has no options, got {', '.join(map(repr, url.query))}; leave them out")
-    file = Path(name).absolute()  # the program may change its folder later
+        raise StorageError(f"an SQLite URL takes no options, got {', '.join(map(repr, url.query))}; remove them")
+    file = Path(name).absolute()  # the program may change its working directory later
     return Address(url.set(drivername="sqlite", database=str(file)), file)
 
 

@@ -93,7 +93,7 @@ def test_a_folder_that_does_not_exist(tmp_path):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    assert "this is a folder; give the name of a file" in complaint(f"sqlite:///{tmp_path}")
+    assert "this is a folder; pass the name of a file" in complaint(f"sqlite:///{tmp_path}")
 
 
 def test_a_file_that_is_no_database(tmp_path):

@@ -63,7 +63,7 @@ class Colour(enum.StrEnum):
 
 @pytest.mark.parametrize("value", [(1, 2), b"x", 1j, object, np.float64(1.0), np.bool_(True), Colour.RED, frozenset()])
 def test_other_choices_are_refused(value):
-    with pytest.raises(StorageError, match=r"parameter 'c': a database stores texts, numbers, truth values and None"):
+    with pytest.raises(StorageError, match=r"parameter 'c': a database stores strings, numbers, booleans and None"):
         params_text({"c": value})
     record = replace(make_definition("s"), space=SearchSpace({"c": Categorical((value, "other"))}))
     with pytest.raises(StorageError, match=r"parameter 'c': a database stores"):
