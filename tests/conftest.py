@@ -6,7 +6,8 @@ import itertools
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # not know the flag would end the process.
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+# No silent change of shape or type: what is broadcast or converted says so, also in the processes that tests start.
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 # Compiled programs are kept between runs, but apart from the user's own cache.
 os.environ["FIDELIUM_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "fidelium")
 
@@ -35,8 +39,34 @@ install_import_hook(
 settings.register_profile("fidelium", deadline=None, derandomize=True, database=None)
 settings.load_profile("fidelium")
 
+# Tests in these folders call the numerics, and so do it as fidelium does. All others are as a host program, in single
+# precision: they would notice a way into the numerics that forgets it.
+INSIDE = frozenset({"acquisition", "numerics", "strategies", "surrogates", "tuning"})
+
 if TYPE_CHECKING:
     from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+
+
+def session_of(node: pytest.Item | pytest.Collector) -> AbstractContextManager[None]:
+    if INSIDE.isdisjoint(node.path.relative_to(Path(__file__).parent).parts):
+        return nullcontext()
+    from fidelium.numerics.backend import jax_session
+
+    return jax_session()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    with session_of(collector):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with session_of(item):
+        return (yield)
 
 
 class Traces:

@@ -78,9 +78,9 @@ def test_a_bad_fidelity_is_one_clear_sentence(name, cost, match):
 BAD_LADDERS: list[tuple[Any, str]] = [
     ((), "at least one fidelity"),
     ((COARSE, MEDIUM, Fidelity("coarse", 100)), "names of the fidelities must differ"),
-    ((COARSE, Fidelity("same", 1)), "'same' costs 1 after 'coarse' with 1"),
-    ((MEDIUM, COARSE), "'coarse' costs 1 after 'medium' with 10"),
-    ((COARSE, "fine"), "made of Fidelity objects, got 'fine'"),
+    ((COARSE, Fidelity("same", 1)), "'coarse' costs 1 and the next, 'same', 1"),
+    ((MEDIUM, COARSE), "'medium' costs 10 and the next, 'coarse', 1"),
+    ((COARSE, "fine"), "must contain Fidelity objects only, got 'fine'"),
     (5, "a list of fidelities"),
 ]
 
@@ -92,6 +92,6 @@ def test_a_bad_ladder_is_one_clear_sentence(rungs, match):
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_is_not_taken_for_a_frozen_ladder():
+def test_the_ladder_itself_needs_a_tuple():
     with pytest.raises(FidelityError, match=r"use FidelityLadder\.of"):
         FidelityLadder([COARSE, FINE])  # pyright: ignore[reportArgumentType]

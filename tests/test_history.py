@@ -1,4 +1,4 @@
-"""The history: the direction's sign enters once, and pending, failed and affordable are what the trials say."""
+"""The history: the direction's sign enters once, and pending, failed and affordable follow from the trials."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_pending_and_failed_are_queries_by_state():
     assert history().failed == (Query({"x": 1.0, "n": 2}, 0),)
 
 
-def test_asked_holds_every_point_whatever_became_of_it():
+def test_asked_has_the_points_of_trials_in_any_state():
     np.testing.assert_array_equal(history().asked(0)[:, 0], [0.0, 0.5, 1.0])
     np.testing.assert_array_equal(history().asked(1)[:, 0], [0.25, 0.75, 0.125])
 
@@ -113,12 +113,12 @@ def test_after_the_last_target_query_no_other_order_of_queries_reaches_the_targe
         assert all(remaining - cost < ladder.target.cost + 1e-9 for cost in ladder.costs)
 
 
-def test_data_the_user_brought_costs_nothing():
+def test_observations_added_by_the_user_cost_nothing():
     assert TRIALS[1].cost == 10.0
     assert replace(TRIALS[1], given=True).cost == 0.0
 
 
-def test_directions_have_opposite_signs_and_other_names_are_refused():
+def test_directions_have_opposite_signs_and_other_names_are_rejected():
     assert (Direction.of("maximize").sign, Direction.of("minimize").sign) == (1.0, -1.0)
     for name in ("max", "MAXIMIZE", "", None):
         with pytest.raises(UnknownNameError, match="'maximize' or 'minimize', got"):

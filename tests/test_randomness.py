@@ -79,7 +79,7 @@ BIG = 2**32
         ((BIG, 3), (33, BIG, 2, 3)),
     ],
 )
-def test_a_large_word_is_not_taken_for_its_pieces(first, second):
+def test_a_large_word_differs_from_its_32_bit_pieces(first, second):
     assert stream(Key(first)) != stream(Key(second))
     assert Key(first).word() != Key(second).word()
 
@@ -121,6 +121,6 @@ def test_children_are_uncorrelated():
 
 
 @pytest.mark.parametrize("entropy", [(), (-1,), (1, -2), (0.5,), ("7",), (None,)])
-def test_anything_but_whole_numbers_from_zero_is_refused(entropy):
+def test_anything_but_whole_numbers_from_zero_is_rejected(entropy):
     with pytest.raises(SettingError, match="integers >= 0"):
         Key(entropy)

@@ -335,7 +335,7 @@ def test_params_outside_the_space_are_one_clear_sentence(changes, match):
     assert_one_sentence(caught.value)
 
 
-def test_missing_params_and_no_dict_are_refused():
+def test_missing_params_and_other_types_are_rejected():
     space = SearchSpace({"x": Real(0, 1), "n": Integer(0, 9)})
     with pytest.raises(SpaceError, match="missing parameter 'n'"):
         space.validate({"x": 0.5})

@@ -1,4 +1,4 @@
-"""Stages: their seconds add up by name while somebody records, and cost nothing when nobody does."""
+"""Stages: their seconds add up by name inside `record`, and nothing is kept outside."""
 
 from __future__ import annotations
 

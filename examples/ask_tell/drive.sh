@@ -4,7 +4,7 @@ set -eu
 study=$1
 here=$(dirname "$0")
 
-field() { # the number or text that a name has in the trial
+field() { # the value of a key of the trial
     printf '%s\n' "$trial" | sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p"
 }
 

@@ -15,7 +15,7 @@ static const double TRANSFER = 50.0;       /* W/(m2 K), a fan */
 static const double WIDTH = 0.1;           /* m */
 static const double BASE = 60.0;           /* K above the air */
 static const double DENSITY = 2700.0;      /* kg/m3 */
-static const double PRICE = 300.0;         /* W that a kilogram must bring */
+static const double PRICE = 300.0;         /* W/kg, the penalty on mass */
 
 static double length, thickness, taper;
 static int cells;

@@ -1,65 +1,68 @@
-"""The one tree of errors: every error fidelium raises on purpose is a `FideliumError`.
+"""The error hierarchy: every error that fidelium raises deliberately is a `FideliumError`.
 
-Each leaf also inherits the builtin a caller would expect (`ValueError`, `RuntimeError`), and each message says what was
-expected, what came and what to do.
+Each class also inherits the fitting builtin (`ValueError`, `RuntimeError`). A message says what was expected, what was
+got and what to do.
 """
 
 
 class FideliumError(Exception):
     """Base of all errors raised by fidelium."""
 
+    setting: str | None = None
+    """The argument of a study's definition that is wrong, where that is known."""
+
 
 class SpaceError(FideliumError, ValueError):
-    """A parameter, a search space or a set of parameter values is not valid."""
+    """A parameter, a search space or a set of parameter values is invalid."""
 
 
 class FidelityError(FideliumError, ValueError):
-    """A fidelity or a ladder of fidelities is not valid, or a fidelity's name is unknown."""
+    """A fidelity or a ladder of fidelities is invalid, or the name of a fidelity is unknown."""
 
 
 class UnknownNameError(FideliumError, ValueError):
-    """A name (strategy, problem, direction, ...) is not one of the known ones."""
+    """The name of a strategy, problem, direction, ... is unknown."""
 
 
 class SettingError(FideliumError, ValueError):
-    """A setting of a study, strategy or surrogate is out of its range."""
+    """A setting of a study, strategy or surrogate is invalid."""
 
 
 class BudgetError(FideliumError, ValueError):
-    """A budget is not a positive number that buys at least one query."""
+    """A budget is not a positive number, or below the cost of the cheapest query."""
 
 
 class NotWorthwhileError(FideliumError, RuntimeError):
-    """The strategy expects less of its best query than was asked for."""
+    """The expected gain per cost of the best query is below the required minimum."""
 
 
 class TrialError(FideliumError, RuntimeError):
-    """A trial is unknown to the study, or already finished."""
+    """A trial does not belong to the study, or has already finished."""
 
 
 class ObservationError(FideliumError, ValueError):
-    """A value told to a study is not a number it can learn from."""
+    """An observed value is not a finite number."""
 
 
 class NoDataError(FideliumError, RuntimeError):
-    """There is no observation to answer from yet."""
+    """The study has no observations yet."""
 
 
 class ObjectiveError(FideliumError, RuntimeError):
-    """The objective failed too many times in a row for the study to go on."""
+    """The objective failed too many times in a row."""
 
 
 class StorageError(FideliumError, RuntimeError):
-    """A storage cannot be opened, read or written, or something cannot be stored in it."""
+    """A storage cannot be opened, read or written, or cannot store a value."""
 
 
 class StudyExistsError(StorageError):
-    """There is a study of this name already."""
+    """A study of this name already exists."""
 
 
 class ConfigError(FideliumError, ValueError):
-    """A file of settings is not valid; the message names the file, the line and the key."""
+    """A configuration file is invalid; the message names the file, the line and the key."""
 
 
 class EvaluationError(FideliumError, RuntimeError):
-    """An evaluation failed; the message becomes the trial's reason."""
+    """An evaluation failed; the message becomes the reason of the failed trial."""

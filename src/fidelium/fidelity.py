@@ -16,8 +16,8 @@ class Fidelity:
     """One way to evaluate the objective.
 
     Args:
-        name: what the user calls it ("coarse", "fine").
-        cost: what one evaluation costs, in the user's unit (seconds, core hours, money).
+        name: for example "coarse" or "fine".
+        cost: cost of one evaluation, in the user's unit (seconds, core hours, money).
 
     Raises:
         FidelityError: if the name is empty or the cost is not a finite number above zero.
@@ -37,10 +37,10 @@ class Fidelity:
 
 @dataclass(frozen=True)
 class FidelityLadder(Sequence[Fidelity]):
-    """Fidelities from low to high; the last one is the target, where the best design is wanted.
+    """Fidelities from low to high; the last one is the target, whose best design is searched.
 
     Args:
-        fidelities: the rungs, each dearer than the one before.
+        fidelities: the rungs, in order of increasing cost.
 
     Raises:
         FidelityError: if the ladder is empty, two names are equal, or the costs do not increase.
@@ -51,19 +51,19 @@ class FidelityLadder(Sequence[Fidelity]):
     def __post_init__(self) -> None:
         rungs = self.fidelities
         if not isinstance(rungs, tuple):
-            raise FidelityError(f"a ladder is made from a tuple of fidelities, got {rungs!r}; use FidelityLadder.of")
+            raise FidelityError(f"fidelities must be a tuple, got {rungs!r}; use FidelityLadder.of")
         if not rungs:
             raise FidelityError("a ladder needs at least one fidelity, got none")
         for rung in rungs:
             if not isinstance(rung, Fidelity):
-                raise FidelityError(f"a ladder is made of Fidelity objects, got {rung!r}")
+                raise FidelityError(f"a ladder must contain Fidelity objects only, got {rung!r}")
         if len(set(self.names)) < len(rungs):
             raise FidelityError(f"the names of the fidelities must differ, got {list(self.names)}")
         for low, high in pairwise(rungs):
             if high.cost <= low.cost:
                 raise FidelityError(
-                    f"costs must increase from low to high fidelity (the last is the target), but {high.name!r} costs "
-                    f"{high.cost:g} after {low.name!r} with {low.cost:g}"
+                    f"costs must increase from low to high fidelity (the last is the target), but {low.name!r} costs "
+                    f"{low.cost:g} and the next, {high.name!r}, {high.cost:g}"
                 )
 
     @classmethod
@@ -71,12 +71,12 @@ class FidelityLadder(Sequence[Fidelity]):
         """A ladder from any iterable of fidelities, or the ladder itself.
 
         Raises:
-            FidelityError: if this is no iterable of fidelities, or they do not make a ladder.
+            FidelityError: if it is not an iterable of fidelities, or they do not form a valid ladder.
         """
         if isinstance(fidelities, cls):
             return fidelities
         if not isinstance(fidelities, Iterable):
-            raise FidelityError(f"a ladder is a list of fidelities from low to high, got {fidelities!r}")
+            raise FidelityError(f"expected a list of fidelities from low to high, got {fidelities!r}")
         return cls(tuple(fidelities))
 
     @property
@@ -91,7 +91,7 @@ class FidelityLadder(Sequence[Fidelity]):
 
     @property
     def target(self) -> Fidelity:
-        """The highest fidelity: the one whose best design is wanted."""
+        """The highest fidelity, whose best design is searched."""
         return self.fidelities[-1]
 
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int:

@@ -1,7 +1,7 @@
-"""The frozen records everyone shares: queries, trials, and the history a strategy decides from.
+"""Frozen records: queries, trials, and the history from which a strategy chooses the next query.
 
-Inside, fidelium always maximises: `Direction.inward` is applied where a value enters a `History`, and undone by
-`Direction.outward` where an estimate leaves it; nothing else knows the direction.
+Strategies and surrogates always maximise. Trials hold values in the user's units; `History.observations` multiplies
+them by `Direction.sign`, and `Study` multiplies a model's predictions by it again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fidelium.space import Params, SearchSpace
 
 
 class Direction(StrEnum):
-    """Whether the user wants the largest or the smallest value at the target."""
+    """Whether to find the largest or the smallest value at the target."""
 
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
 
     @classmethod
     def of(cls, name: str) -> Direction:
-        """The direction called `name`.
+        """The direction of this name.
 
         Raises:
             UnknownNameError: if it is neither "maximize" nor "minimize".
@@ -45,7 +45,7 @@ class Direction(StrEnum):
 
 
 class TrialState(StrEnum):
-    """Where a trial is in its life: queued, running, and in the end done, failed, or lost with its workers."""
+    """The state of a trial: queued, running, then done, failed, or lost if its workers died."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -55,7 +55,7 @@ class TrialState(StrEnum):
 
     @property
     def is_pending(self) -> bool:
-        """Whether its value is still to come."""
+        """Whether the trial is queued or running."""
         return self in (TrialState.QUEUED, TrialState.RUNNING)
 
 
@@ -66,7 +66,7 @@ class Query:
     Args:
         params: valid values of all parameters.
         fidelity: position in the ladder, 0 the cheapest.
-        worth: what the strategy expects of it per cost, in the unit of its acquisition; None if it does not say.
+        worth: acquisition value per cost, None if the strategy does not compute one.
     """
 
     params: Params
@@ -76,7 +76,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Trial:
-    """A query with its life: handed out, then told its value or its failure.
+    """A query with its state and, once evaluated, its value or its failure.
 
     Args:
         number: position in the study, from 0.
@@ -84,14 +84,14 @@ class Trial:
         fidelity: the fidelity it is evaluated at.
         state: queued, running, done, failed or lost.
         value: the observed value in the user's units, None unless done.
-        reason: why it failed or was lost, or why its last attempt was given up.
-        given: whether the user brought this observation, so that the study paid nothing for it.
-        attempt: how many times it was started.
-        worker: who runs or last ran it; None for a person or a script that asked.
-        started: when its last attempt was started, in seconds since 1970.
-        heartbeat: when its worker was last known to be alive, None if the worker sends none.
+        reason: why it failed or was lost, or why its last attempt ended without a result.
+        given: whether the user added this observation, at no cost to the study.
+        attempt: number of times it was started.
+        worker: the worker that runs or last ran it, None after a manual `ask`.
+        started: start of the last attempt, in seconds since 1970.
+        heartbeat: last sign of life of the worker, None if it sends no heartbeats.
         finished: when it ended.
-        measured_cost: what the simulator says it really cost; recorded, not counted.
+        measured_cost: the actual cost reported by the simulator; recorded, not counted.
     """
 
     number: int
@@ -102,7 +102,7 @@ class Trial:
     reason: str | None = None
     given: bool = False
     attempt: int = 1
-    worker: str | None = field(default=None, compare=False)  # who and when: not what the trial is
+    worker: str | None = field(default=None, compare=False)  # bookkeeping, not part of equality
     started: float | None = field(default=None, compare=False)
     heartbeat: float | None = field(default=None, compare=False)
     finished: float | None = field(default=None, compare=False)
@@ -110,13 +110,13 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """What the study paid for it: nothing for data the user brought."""
+        """What the study paid for it: 0 for observations that the user added."""
         return 0.0 if self.given else float(self.fidelity.cost)
 
 
 @dataclass(frozen=True)
 class Observations:
-    """What was observed at one fidelity, as arrays, to be maximised.
+    """Observations at one fidelity as arrays, to be maximised.
 
     Args:
         unit_x: points of the unit cube, `(n, d)`.
@@ -130,20 +130,20 @@ class Observations:
         return len(self.y)
 
     def first(self, count: int) -> Observations:
-        """The first `count` of them."""
+        """The first `count` observations."""
         return self if count >= len(self) else Observations(self.unit_x[:count], self.y[:count])
 
 
 @dataclass(frozen=True)
 class History:
-    """All that has happened in a study, in the form strategies use.
+    """The trials of a study in the form that strategies use.
 
     Args:
         space: the parameters.
         ladder: the fidelities.
         direction: maximise or minimise.
-        trials: all trials, running and failed ones included.
-        remaining: cost units the study may still spend, `inf` if nobody set a budget.
+        trials: all trials, including running and failed ones.
+        remaining: remaining budget, `inf` without a budget.
     """
 
     space: SearchSpace
@@ -154,7 +154,7 @@ class History:
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
-        """Done trials per fidelity, low to high, as arrays in the maximising sign."""
+        """Done trials per fidelity, low to high, as arrays to be maximised."""
         rows: list[list[Trial]] = [[] for _ in self.ladder]
         for trial in self.trials:
             if trial.state is TrialState.DONE:
@@ -163,27 +163,27 @@ class History:
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
-        """Queries that are queued or running now."""
+        """Queries that are queued or running."""
         return self._queries(TrialState.QUEUED, TrialState.RUNNING)
 
     @cached_property
     def failed(self) -> tuple[Query, ...]:
-        """Queries that failed, or that no worker survived."""
+        """Queries that failed or were lost."""
         return self._queries(TrialState.FAILED, TrialState.LOST)
 
     @property
     def affordable(self) -> tuple[int, ...]:
-        """Positions of the fidelities that the remaining budget still buys."""
+        """Positions of the fidelities whose cost is within the remaining budget."""
         return tuple(m for m, cost in enumerate(self.ladder.costs) if cost <= self.remaining)
 
     @property
     def unreserved(self) -> tuple[int, ...]:
-        """Positions of the fidelities whose cost leaves enough for one more query at the target."""
+        """Positions of the fidelities whose cost leaves enough budget for another query at the target."""
         return tuple(m for m, cost in enumerate(self.ladder.costs) if cost + self.ladder.costs[-1] <= self.remaining)
 
     @property
     def is_last_target_query(self) -> bool:
-        """Whether after any other query the remaining budget would no longer buy one at the target."""
+        """Whether a query at the target is affordable now, but not after any other query."""
         return not self.unreserved and len(self.ladder) - 1 in self.affordable
 
     @property
@@ -198,7 +198,7 @@ class History:
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
-        """Every point ever asked at this fidelity (done, running or failed), `(n, d)`."""
+        """All points queried at this fidelity, in any state, `(n, d)`."""
         name = self.ladder[fidelity]
         points = [self.space.encode(t.params) for t in self.trials if t.fidelity == name]
         return np.array(points).reshape(len(points), self.space.dimension)

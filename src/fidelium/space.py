@@ -1,9 +1,8 @@
-"""Parameters and the search space: the user's values on one side, points of the unit cube on the other.
+"""Parameters and the search space, and their encoding as points of the unit cube.
 
-A parameter takes one or more columns of the cube (a categorical one column per choice, the others one column). Encoding
-and decoding are exact inverses of each other on everything fidelium proposes: `snap` maps any point of the cube to the
-nearest one that stands for a valid design, `decode(snap(u))` is that design, and `encode` leads back to the same bits.
-So a suggestion is always valid, and two suggestions that mean the same design are the same point.
+A categorical parameter takes one column of the cube per choice, the others take one column. `snap` maps any point of
+the cube to the nearest one that encodes a valid design, `decode(snap(u))` is that design, and `encode` gives back the
+same point, bit for bit. So every suggestion is valid, and two suggestions of the same design are the same point.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Params = dict[str, Any]
 """Values of all parameters by name, in the user's units."""
 
 _FINEST_BITS = 40
-"""A real parameter is resolved to 2**-40 of its range: finer than any simulator, coarser than a double's rounding."""
+"""Resolution of a real parameter, 2**-40 of its range: finer than simulators need, coarser than rounding errors."""
 
 _BEYOND_FLOATS = 2**1024
-"""The first power of two that is no float: whole numbers from here on are refused."""
+"""The smallest power of two that is too large for a float."""
 
 
 @runtime_checkable
 class Parameter(Protocol):
-    """What the space needs of a parameter; `Real`, `Integer` and `Categorical` are the three there are."""
+    """The interface of a parameter, implemented by `Real`, `Integer` and `Categorical`."""
 
     @property
     @abstractmethod
@@ -48,7 +47,7 @@ class Parameter(Protocol):
 
     @abstractmethod
     def validate(self, value: Any) -> Any:
-        """The value as a plain Python object, if it is inside; raises `SpaceError` otherwise."""
+        """The value as a plain Python object; raises `SpaceError` if it is not valid."""
         ...
 
     @abstractmethod
@@ -63,7 +62,7 @@ class Parameter(Protocol):
 
     @abstractmethod
     def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The columns `(n, width)`, each row moved to the nearest one that encodes a value."""
+        """The columns `(n, width)`, each row replaced by the nearest one that encodes a value."""
         ...
 
 
@@ -74,11 +73,11 @@ class Real:
     Args:
         low: lower bound.
         high: upper bound, above `low`.
-        log: whether equal ratios (instead of equal differences) are equally far apart; needs `low > 0`.
+        log: use a logarithmic scale; needs `low > 0`.
 
     Raises:
-        SpaceError: if the bounds are not finite, reversed, closer together than doubles can resolve, or not positive
-            for a log scale.
+        SpaceError: if the bounds are not finite, are reversed, are closer together than doubles can resolve, or are not
+            positive for a log scale.
     """
 
     low: float
@@ -86,11 +85,11 @@ class Real:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_bounds("Real", self.low, self.high, self.log, above=0)
+        _check_bounds("Real", self.low, self.high, self.log)
         if not math.isfinite(self._ends[1] - self._ends[0]):
             raise SpaceError(f"the range of Real({self.low!r}, {self.high!r}) is too wide for a float; rescale it")
         if self._bits < 8:
-            raise SpaceError(f"the bounds of Real({self.low!r}, {self.high!r}) are too close to tell values apart")
+            raise SpaceError(f"the bounds of Real({self.low!r}, {self.high!r}) are too close; widen them or rescale")
 
     @property
     def width(self) -> int:
@@ -130,7 +129,7 @@ class Real:
 
     @cached_property
     def _bits(self) -> int:
-        """Bits of the grid: four less than what rounding in `decode` and `encode` leaves intact, 40 at most."""
+        """Bits of the grid: four less than survive the rounding in `decode` and `encode`, at most 40."""
         start, end = self._ends
         # on a log scale exp() amplifies rounding by |log value|; one more unit covers the value's own rounding
         magnitude = max(abs(start), abs(end)) + (1.0 if self.log else 0.0)
@@ -144,15 +143,15 @@ class Real:
 class Integer:
     """A whole number in [low, high], both included, on a linear or a logarithmic scale.
 
-    Each value owns one cell of the unit interval and is encoded inside it, so rounding is always the same.
+    Each value is encoded inside its own cell of the unit interval, so rounding is unambiguous.
 
     Args:
         low: smallest value.
         high: largest value, above `low`.
-        log: whether equal ratios are equally far apart; needs `low >= 1`.
+        log: use a logarithmic scale; needs `low >= 1`.
 
     Raises:
-        SpaceError: if the bounds are not whole numbers, reversed, or below 1 for a log scale.
+        SpaceError: if the bounds are not whole numbers, are reversed, or are below 1 for a log scale.
     """
 
     low: int
@@ -160,7 +159,7 @@ class Integer:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_bounds("Integer", self.low, self.high, self.log, above=0)
+        _check_bounds("Integer", self.low, self.high, self.log)
         for bound in (self.low, self.high):
             if not isinstance(bound, (int, np.integer)):
                 raise SpaceError(f"the bounds of Integer must be whole numbers, got {bound!r}")
@@ -201,7 +200,7 @@ class Integer:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        """Half a cell beyond the bounds, so that every value owns a whole cell."""
+        """The bounds, extended by half a cell so that every value has a full cell."""
         low, high = self.low - 0.5, self.high + 0.5
         return (math.log(low), math.log(high)) if self.log else (low, high)
 
@@ -214,7 +213,7 @@ class Categorical:
         choices: the values, at least two, hashable and all different.
 
     Raises:
-        SpaceError: if there are fewer than two choices, two are equal, or one cannot be compared (a list, NaN).
+        SpaceError: if there are fewer than two choices, two are equal, or one is not hashable or not equal to itself.
     """
 
     choices: Sequence[Hashable]
@@ -228,7 +227,7 @@ class Categorical:
             if not isinstance(choice, Hashable):
                 raise SpaceError(f"the choices of Categorical must be hashable, got {choice!r}")
             if not _same(choice, choice):
-                raise SpaceError(f"a choice of Categorical must be equal to itself, got {choice!r}")
+                raise SpaceError(f"a choice of Categorical must be equal to itself (NaN is not), got {choice!r}")
             if any(_same(choice, other) for other in self.choices[:position]):
                 raise SpaceError(f"the choices of Categorical must differ, got {choice!r} twice")
 
@@ -277,14 +276,14 @@ class SearchSpace:
         parameters: name -> `Real`, `Integer` or `Categorical`.
 
     Raises:
-        SpaceError: if there is no parameter, a name is not a non-empty string, or a value is no parameter.
+        SpaceError: if there is no parameter, a name is not a non-empty string, or a value is not a parameter.
     """
 
     parameters: Mapping[str, Parameter]
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
-            raise SpaceError(f"a search space is a dict of name -> parameter, got {self.parameters!r}")
+            raise SpaceError(f"a search space must be a dict of name -> parameter, got {self.parameters!r}")
         if not self.parameters:
             raise SpaceError("a search space needs at least one parameter, got none")
         for name, parameter in self.parameters.items():
@@ -329,7 +328,7 @@ class SearchSpace:
         return values
 
     def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
-        """The point of the unit cube that stands for valid `params`, shape `(dimension,)`."""
+        """The point of the unit cube that encodes valid `params`, shape `(dimension,)`."""
         return np.concatenate([parameter.encode(params[name]) for name, parameter in self.parameters.items()])
 
     def decode(self, unit_x: NDArray[np.float64]) -> Params:
@@ -339,7 +338,7 @@ class SearchSpace:
         }
 
     def snap(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each row of `(n, dimension)` moved to the nearest point that stands for a valid design."""
+        """Each row of `(n, dimension)` replaced by the nearest point that encodes a valid design."""
         unit_x = np.asarray(unit_x, dtype=float)
         parts = [self.parameters[name].snap(unit_x[:, columns]) for name, columns in self._columns.items()]
         return np.concatenate(parts, axis=1)
@@ -371,7 +370,7 @@ def column_names(space: SearchSpace, others: Collection[str]) -> dict[str, str]:
 
 
 def _plain_number(value: Any) -> float | int | None:
-    """`value` as a plain number, or None if it is not one (a bool is not) or is too large for a float."""
+    """`value` as a plain number, None if it is not one (or a boolean) or too large for a float."""
     if isinstance(value, (bool, np.bool_)):
         return None
     if isinstance(value, (int, float, np.integer, np.floating)):
@@ -383,18 +382,18 @@ def _plain_number(value: Any) -> float | int | None:
 
 
 def _same(choice: Any, value: Any) -> bool:
-    """Whether two choices are the same value of the same kind: True and 1 differ, 1 and 1.0 do not."""
+    """Whether two choices are equal; True and 1 are different, 1 and 1.0 are equal."""
     if isinstance(choice, bool) != isinstance(value, bool) or not isinstance(value, Hashable):
-        return False  # what cannot be hashed may not even compare to a truth value (an array)
+        return False  # comparing an unhashable value, such as an array, may not give a boolean
     return choice == value
 
 
-def _check_bounds(kind: str, low: Any, high: Any, log: bool, above: float) -> None:
+def _check_bounds(kind: str, low: Any, high: Any, log: bool) -> None:
     for bound in (low, high):
         number = _plain_number(bound)
         if number is None or not math.isfinite(number):
             raise SpaceError(f"the bounds of {kind} must be finite numbers, got {bound!r}")
     if low >= high:
         raise SpaceError(f"{kind} needs low < high, got low={low!r} and high={high!r}")
-    if log and low <= above:
-        raise SpaceError(f"{kind} with log=True needs low > {above}, got low={low!r}")
+    if log and low <= 0:
+        raise SpaceError(f"{kind} with log=True needs low > 0, got low={low!r}")

@@ -1,4 +1,4 @@
-"""Where the seconds of a suggestion go: `stage` marks a part of the work, `record` collects the parts."""
+"""Time the stages of a suggestion: `stage` marks a part of the work, `record` collects the seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _seconds: ContextVar[dict[str, float] | None] = ContextVar("fidelium_stage_secon
 
 @contextmanager
 def record() -> Iterator[dict[str, float]]:
-    """Collect the seconds of every stage run inside; the dict is filled as stages end."""
+    """Collect the seconds of every stage run inside the context; each is added when its stage ends."""
     seconds: dict[str, float] = {}
     token = _seconds.set(seconds)
     try:
@@ -23,7 +23,7 @@ def record() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Count the seconds inside as part of stage `name`, if somebody is recording."""
+    """Add the seconds inside the context to stage `name`, if a `record` is active."""
     seconds = _seconds.get()
     if seconds is None:
         yield

@@ -67,7 +67,7 @@ class LinkedPosterior(eqx.Module):
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinkedPosterior:
         # the same error everywhere: one observation of a fidelity leaves var s / (var + s) of it, wherever it was made
-        seen = jnp.asarray([fidelities.count(m) for m in range(len(self.mean))])
+        seen = jnp.asarray([fidelities.count(m) for m in range(len(self.mean))], float)
         var = self.var * self.noise / (self.noise + seen * self.var)
         return LinkedPosterior(self.mean, var, self.noise, self.link, self.tilt)
 

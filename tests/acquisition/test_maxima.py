@@ -47,7 +47,7 @@ class Bowls:
     centres = np.array([[0.3, 0.8], [1.4, -0.2], [0.0, 0.5]])
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, " draws"]:
-        return -jnp.sum((x - self.centres) ** 2, axis=1)
+        return -jnp.sum((x[None, :] - self.centres) ** 2, axis=1)
 
     def at(self, draw: Array, x: Float[Array, " d"]) -> Float[Array, ""]:
         return -jnp.sum((x - jnp.asarray(self.centres)[draw]) ** 2)

@@ -38,7 +38,7 @@ awk -v x="$2" -v fine="$3" 'BEGIN { printf "{\\"value\\": %.17g}", (x - 0.3) ^ 2
 
 
 class Answer(NamedTuple):
-    """What a command did."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def study_file(tmp_path: Path) -> Callable[..., Path]:
-    """Writes the study into a folder of its own."""
+    """Writes the study to a new folder."""
 
     def write(budget: float = 12, **changes: str) -> Path:
         text = STUDY.format(budget=budget)

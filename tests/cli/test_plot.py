@@ -1,4 +1,4 @@
-"""`fidelium plot` and the demo of a simulated problem: the files are there, errors are one line."""
+"""`plot` and the demo of a simulated problem: the files are written, errors are one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def finish(*arguments: str) -> object:
 
 
 @pytest.mark.parametrize(("name", "at"), [("branin", []), ("conductor", ["--at", "x_radius=1.2", "--at", "angle=0.5"])])
-def test_a_picture_of_a_problem_is_two_files(capsys, tmp_path: Path, name: str, at: list[str]) -> None:
+def test_the_figure_of_a_problem_is_two_files(capsys, tmp_path: Path, name: str, at: list[str]) -> None:
     assert finish("plot", "problem", name, *at, "--out", str(tmp_path / "new")) == 0
     html, png = tmp_path / "new" / f"{name}.html", tmp_path / "new" / f"{name}.png"
     assert capsys.readouterr().out == f"picture: {html} and {png}\n"
@@ -37,7 +37,7 @@ def test_a_picture_of_a_problem_is_two_files(capsys, tmp_path: Path, name: str, 
         (["plot", "problem", "branin", "--at", "x1=left"], "must look like name=value with a number, got 'x1=left'"),
         (["plot", "problem", "branin", "--at", "x1=11"], "'x1'"),
         (["plot", "problem", "branin", "--at", "x3=1"], "'x3'"),
-        (["plot", "problem", "branin", "--out", "/dev/null/x"], "cannot make the folder '/dev/null/x'"),
+        (["plot", "problem", "branin", "--out", "/dev/null/x"], "cannot create the folder '/dev/null/x'"),
         (["demo", "nope"], "unknown problem 'nope'"),
     ],
 )

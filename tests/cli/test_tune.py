@@ -1,4 +1,4 @@
-"""`fidelium tune`: bad input in a line, and a table with something to paste."""
+"""`tune`: one-line errors, and a table with code to paste."""
 
 from __future__ import annotations
 

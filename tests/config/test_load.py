@@ -1,4 +1,4 @@
-"""What a study's file says is what it means."""
+"""Loading study files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fidelium.cli import main
 from fidelium.config import Failures, load_study_file, study_schema
-from fidelium.config.schema import seconds
-from fidelium.config.yaml_document import scalar
-from fidelium.errors import ConfigError
+from fidelium.config.schema import parse_duration
+from fidelium.config.yaml_document import parse_scalar
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, PythonFunction, ResultFile
 from fidelium.fidelity import Fidelity
 from fidelium.history import Direction, Trial
@@ -63,7 +62,7 @@ command: [solve]
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a study's file with its neighbours."""
+    """Writes a study file with the files it uses."""
     for name in ("solve", "mesh.msh", "solve.py", "post.py", "python"):
         (tmp_path / name).touch()
     (tmp_path / "deck.inp.j2").write_text("{{ young }} {{ fidelity }}")
@@ -75,16 +74,17 @@ def write(tmp_path):
     return write_file
 
 
-def test_everything_that_is_said(write, tmp_path):
+def test_all_keys(write, tmp_path):
     file = load_study_file(write(FULL))
-    assert (file.name, file.direction, file.strategy, file.seed) == ("plate", Direction.MAXIMIZE, "random", 3)
-    assert (file.budget, file.workers, file.initial) == (200.0, 2, {"coarse": 20, "fine": 5})
-    assert file.space.parameters == {
+    of = file.definition
+    assert (of.name, of.direction, of.strategy, of.seed) == ("plate", Direction.MAXIMIZE, "random", 3)
+    assert (file.budget, file.workers, file.definition.initial) == (200.0, 2, {"coarse": 20, "fine": 5})
+    assert file.definition.space.parameters == {
         "young": Real(1e11, 5e11, log=True),
         "layers": Integer(1, 8),
         "glue": Categorical(("epoxy", "none", "no", 2)),
     }
-    assert tuple(file.ladder) == (Fidelity("coarse", cost=1), Fidelity("fine", cost=10))
+    assert tuple(file.definition.ladder) == (Fidelity("coarse", cost=1), Fidelity("fine", cost=10))
     assert file.storage == f"sqlite:///{tmp_path}/data/plate.db"
     assert file.failures == Failures(retries=1, stops=True)
     assert file.stop == Stop(wall_time=28800.0, trials=100, no_improvement=300.0, gain_per_cost=1e-6)
@@ -95,7 +95,7 @@ def test_everything_that_is_said(write, tmp_path):
     )
 
 
-def test_a_fidelity_adds_to_what_is_said_for_all(write, tmp_path):
+def test_a_fidelity_overrides_the_top_level(write, tmp_path):
     coarse, fine = load_study_file(write(FULL)).program.commands.values()
     assert coarse.argv == (str(tmp_path / "solve"), str(tmp_path / "mesh.msh"), "{query}", "3")
     assert fine.argv == ("python", "{here}/solve.py")  # a program without a slash is looked for on the PATH
@@ -109,10 +109,15 @@ def test_a_fidelity_adds_to_what_is_said_for_all(write, tmp_path):
     assert (coarse.result, fine.result) == (Pattern("mass = (.*)", "out.txt"), CsvCell("out.csv", "mass", 0))
 
 
-def test_what_is_not_said(write, tmp_path):
+def test_defaults(write, tmp_path):
     file = load_study_file(write(SMALL))
-    assert (file.storage, file.strategy, file.seed) == (f"sqlite:///{tmp_path}/small.db", "dnn-mfbo", 0)
-    assert (file.workers, file.initial, file.failures, file.stop) == (1, None, Failures(), Stop())
+    assert (file.storage, file.definition.strategy, file.definition.seed) == (
+        f"sqlite:///{tmp_path}/small.db",
+        "dnn-mfbo",
+        0,
+    )
+    assert (file.workers, file.failures, file.stop) == (1, Failures(), Stop())
+    assert file.definition.initial == {"only": 7}
     assert file.program.runs == tmp_path / "runs"
     (command,) = file.program.commands.values()
     assert (command.timeout, command.shell, command.result) == (None, False, ResultFile())
@@ -129,7 +134,7 @@ def test_what_is_not_said(write, tmp_path):
         ("{python: 'package.module:mass'}", PythonFunction("package.module", "mass")),
     ],
 )
-def test_rules(write, result, rule):
+def test_result_rules(write, result, rule):
     (command,) = load_study_file(write(f"{SMALL}result: {result}")).program.commands.values()
     assert command.result == rule
 
@@ -163,7 +168,7 @@ def test_a_relative_file_means_the_same_from_everywhere(write, tmp_path, monkeyp
     assert near.program == load_study_file(tmp_path / "study.yaml").program
 
 
-def test_braces_in_the_folders_name_are_no_names(tmp_path):
+def test_braces_in_the_folders_name_are_literal(tmp_path):
     folder = tmp_path / "a{b}c"
     folder.mkdir()
     (folder / "solve.sh").write_text("#!/bin/sh\necho v=$1\n")
@@ -175,33 +180,26 @@ def test_braces_in_the_folders_name_are_no_names(tmp_path):
     )
 
 
-def test_an_error_found_later_names_its_line(write):
-    file = load_study_file(write(SMALL))
-    error = file.mistake("name", "the storage has another space")
-    assert str(error) == f"{file.path}:2: name: the storage has another space"
-    assert isinstance(error, ConfigError)
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_is_what_it_looks_like(number):
+def test_numbers_are_parsed_exactly(number):
     for text in (repr(number), f"{number:e}", f"{number:g}", f"{number:+.3E}"):
-        assert scalar(text) == float(text)
-        assert isinstance(scalar(text), (int, float))
+        assert parse_scalar(text) == float(text)
+        assert isinstance(parse_scalar(text), (int, float))
 
 
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [("010", 10), ("no", "no"), ("on", "on"), ("True", True), ("~", None), ("1:30", "1:30"), ("1_0", "1_0")],
 )
-def test_words_are_read_as_in_yaml_1_2(text, meaning):
-    assert scalar(text) == meaning
-    assert type(scalar(text)) is type(meaning)
+def test_scalars_are_those_of_yaml_1_2(text, meaning):
+    assert parse_scalar(text) == meaning
+    assert type(parse_scalar(text)) is type(meaning)
 
 
 @given(st.floats(1e-3, 1e6).map(lambda x: round(x, 3)))
 def test_durations_in_all_units(number):
     for unit, factor in {"": 1, "s": 1, " min": 60, " minutes": 60, "h": 3600, " hours": 3600, " d": 86400}.items():
-        assert seconds(f"{number}{unit}") == number * factor
+        assert parse_duration(f"{number}{unit}") == number * factor
 
 
 def test_the_schema_knows_every_key_of_the_files():
@@ -224,7 +222,9 @@ def test_the_starter_is_a_study_that_runs(tmp_path):
     assert json.loads((tmp_path / "study.schema.json").read_text()) == study_schema()
     file = load_study_file(tmp_path / "study.yaml")
     params = {"height": 0.05, "layers": 2, "core": "foam"}
-    coarse, fine = (file.program.run(Trial(m, params, fidelity)).value for m, fidelity in enumerate(file.ladder))
+    coarse, fine = (
+        file.program.run(Trial(m, params, fidelity)).value for m, fidelity in enumerate(file.definition.ladder)
+    )
     # q L^4 (5/384) / EI + q L^2 / (8 GA), per metre of width, against the limit of 5 mm
     bending = 5 / 384 * 4000 * 2**4 / (6e10 * 1e-3 * 0.05**2 / 2) + 4000 * 2**2 / (8 * 2e7 * 0.05)
     assert fine == pytest.approx(3.6 + 0.05 * 60 + 20 * (bending / 0.005 - 1), rel=1e-4)

@@ -73,7 +73,7 @@ def done(folder: Path, name: str):
 @pytest.mark.parametrize("name", ["plate", "fin", "ask_tell", "old_runs"])
 def test_every_shipped_file_is_valid_and_as_a_user_wants_it(name: str) -> None:
     file = load_study_file(EXAMPLES / name / "study.yaml")
-    assert file.strategy == "dnn-mfbo"
+    assert file.definition.strategy == "dnn-mfbo"
     assert file.budget >= 60
 
 
@@ -95,7 +95,7 @@ def test_the_plate_as_a_program_computes_what_the_problem_does(example, fidelium
     for trial in trials:
         assert trial.value == pytest.approx(plate.evaluate(trial.params, trial.fidelity.name), rel=1e-9)
         assert trial.measured_cost == trial.fidelity.cost  # the program says so
-    assert plate.ladder.costs == load_study_file(folder / "study.yaml").ladder.costs
+    assert plate.ladder.costs == load_study_file(folder / "study.yaml").definition.ladder.costs
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

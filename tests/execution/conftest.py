@@ -1,4 +1,4 @@
-"""Programs to evaluate with: each test writes its own as a small script."""
+"""External programs for the tests: each test writes its own as a small script."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from fidelium.execution.base import Measured
+from fidelium.execution.base import Measurement
 from fidelium.execution.program import Command, ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 
 
 class Lab:
-    """Runs scripts as trials, below one folder."""
+    """Runs scripts as trials in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,24 +31,24 @@ class Lab:
         fidelity: str = "fine",
         attempt: int = 1,
         **settings: Any,
-    ) -> Measured:
-        """Evaluate trial 7 by a command."""
+    ) -> Measurement:
+        """Evaluate trial 7 with a command."""
         program = ExternalProgram({fidelity: Command(argv, **settings)}, self.runs, self.folder)
         return program.run(Trial(7, params or {}, Fidelity(fidelity, cost=10), attempt=attempt), cancelled)
 
-    def python(self, text: str, *arguments: str, **settings: Any) -> Measured:
-        """Evaluate trial 7 by a Python script."""
+    def python(self, text: str, *arguments: str, **settings: Any) -> Measurement:
+        """Evaluate trial 7 with a Python script."""
         script = self.folder / "program.py"
         script.write_text(text)
         return self.run(("{python}", "-S", str(script), *arguments), **settings)
 
-    def shell(self, line: str, **settings: Any) -> Measured:
-        """Evaluate trial 7 by a line for the shell."""
+    def shell(self, line: str, **settings: Any) -> Measurement:
+        """Evaluate trial 7 with a shell command."""
         return self.run((line,), shell=True, **settings)
 
     @property
     def trial(self) -> Path:
-        """The one folder of the one attempt."""
+        """The folder of the only attempt."""
         (folder,) = self.runs.iterdir()
         return folder
 
@@ -60,7 +60,7 @@ def lab(tmp_path: Path) -> Lab:
 
 @pytest.fixture
 def living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Which of the processes that made a file of their number in the folder `$PIDS` are alive; waits for so many."""
+    """Waits until `expected` processes have created a file named by their pid in `$PIDS`; returns those still alive."""
     folder = tmp_path / "pids"
     folder.mkdir()
     monkeypatch.setenv("PIDS", str(folder))
@@ -77,7 +77,7 @@ def living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], l
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
+    """Whether a process is running; a zombie is not."""
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

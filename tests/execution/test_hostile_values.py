@@ -1,4 +1,4 @@
-"""Values that try to be code, paths or several arguments arrive as they are, and go nowhere else."""
+"""Values that look like code, paths or several arguments are passed unchanged and interpreted nowhere."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_value_is_exactly_one_argument_and_is_unchanged_in_the_query(lab, valu
 
 @settings(max_examples=15)
 @given(st.lists(TEXTS, min_size=1, max_size=40))
-def test_any_texts_arrive_as_they_are(values):
+def test_any_text_is_passed_unchanged(values):
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "echo.py"
         script.write_text(ECHO)
@@ -63,7 +63,7 @@ def test_any_texts_arrive_as_they_are(values):
 
 @given(TEXTS, TEXTS)
 @example("{y}", "{x}")
-def test_a_value_is_never_read_again(x, y):
+def test_a_value_is_never_expanded_again(x, y):
     assert fill("{x}|{{x}}|{y}", {"x": x, "y": y}) == f"{x}|{{x}}|{y}"
 
 
@@ -87,14 +87,14 @@ def test_no_fidelity_leads_out_of_the_runs(lab, fidelity):
     assert {path.name for path in lab.folder.iterdir()} == {"runs"}
 
 
-@pytest.mark.parametrize(("argument", "reason"), [("{x}", "holds a NUL character"), ("fixed", "wrote no result")])
-def test_a_nul_is_refused_only_where_it_cannot_be(lab, argument, reason):
+@pytest.mark.parametrize(("argument", "reason"), [("{x}", "contains a NUL character"), ("fixed", "wrote no result")])
+def test_a_nul_is_rejected_in_arguments_only(lab, argument, reason):
     with pytest.raises(EvaluationError, match=reason):
         lab.run(("true", argument), params={"x": "a\0b"})
     assert json.loads((lab.trial / "query.json").read_text())["params"] == {"x": "a\0b"}
 
 
-def test_half_a_character_is_refused(lab):
+def test_a_lone_surrogate_is_rejected(lab):
     with pytest.raises(EvaluationError, match=r"cannot be written as JSON: .*surrogates not allowed"):
         lab.run(("true",), params={"x": "\ud800"})
 

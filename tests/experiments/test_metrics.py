@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
 from fidelium.experiments.metrics import MEASURES, SMALLEST, mean_ranks, over_seeds, paired_test, summarise
-from fidelium.experiments.records import Cell, Run, write, writing
-from fidelium.experiments.report import rank_table, regret_tables, summary_tables, time_table
+from fidelium.experiments.records import Cell, Run, write_line, writing
 from fidelium.experiments.runner import Clock
+from fidelium.experiments.tables import rank_table, regret_tables, summary_tables, time_table
 
 SIMPLE = MEASURES["simple regret"]
 
@@ -110,8 +110,8 @@ def test_the_time_left_comes_from_the_guess_then_from_what_was_measured(tmp_path
     clock = Clock(cells, tmp_path, workers=2, minutes={"random": 1.0})
     assert clock.seconds_left() == 2 * 60
     with writing(cells[0], tmp_path) as file:
-        write(file, "start", {"cell": _as_json(cells[0])})
-        write(file, "end", {"seconds": 10.0})
+        write_line(file, "start", {"cell": _as_json(cells[0])})
+        write_line(file, "end", {"seconds": 10.0})
     assert clock.seconds_left() == 3 * 10 / 2
     cells[1].partial(tmp_path).write_text('{"kind": "query", "spent": 10.0}\n')
     assert clock.seconds_left() == pytest.approx((5 + 10 + 10) / 2)

@@ -15,8 +15,8 @@ import pytest
 
 from fidelium.cli import main
 from fidelium.errors import SettingError, UnknownNameError
-from fidelium.experiments import peers
-from fidelium.experiments.peers import shared
+from fidelium.experiments import methods
+from fidelium.experiments.peers import adapters
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 
 ROOT = Path(__file__).parents[2]
@@ -26,37 +26,37 @@ LIBRARIES = {"botorch": "botorch", "optuna": "optuna", "smac": "smac"}
 
 @pytest.fixture
 def no_extra(monkeypatch):
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
 
 
 # --- the table
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_every_peer_is_a_class_that_proposes_in_a_module_of_the_package(name):
-    module, peer, _ = peers._PEERS[name]
+    module, peer, _ = methods._PEERS[name]
     spec = find_spec(module)  # found, not imported: its library may be missing
     assert spec is not None
     assert spec.origin is not None
     classes = [node for node in ast.parse(Path(spec.origin).read_text()).body if isinstance(node, ast.ClassDef)]
     (found,) = [node for node in classes if node.name == peer]
-    methods = {node.name: node.args.args for node in found.body if isinstance(node, ast.FunctionDef)}
-    assert [each.arg for each in methods["propose"]] == ["self", "history", "pending", "key"]
+    functions = {node.name: node.args.args for node in found.body if isinstance(node, ast.FunctionDef)}
+    assert [each.arg for each in functions["propose"]] == ["self", "history", "pending", "key"]
 
 
 def test_the_extra_brings_every_library_and_the_page_describes_every_peer():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {package for _, _, package in peers._PEERS.values()} == set(LIBRARIES)
+    assert {package for _, _, package in methods._PEERS.values()} == set(LIBRARIES)
     assert all(any(line.startswith(library) for line in extras["peers"]) for library in LIBRARIES.values())
     page = (ROOT / "docs" / "peers.md").read_text()
-    assert [name for name in peers.names() if f"`{name}`" not in page] == []
+    assert [name for name in methods.peer_names() if f"`{name}`" not in page] == []
 
 
 def test_to_name_and_to_check_peers_imports_no_library():
     program = (
-        "import sys\nfrom fidelium.experiments import peers\n"
-        "peers.find_spec = lambda name: True\n"
-        "for name in peers.names(): peers.check(name)\n"
+        "import sys\nfrom fidelium.experiments import methods\n"
+        "methods.find_spec = lambda name: True\n"
+        "for name in methods.peer_names(): methods.check_method(name)\n"
         f"print(sorted({ {*LIBRARIES, 'torch', 'sklearn', 'jax'}!r} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -66,11 +66,11 @@ def test_to_name_and_to_check_peers_imports_no_library():
 # --- what is refused
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_without_its_library_a_peer_is_refused_with_what_to_install(no_extra, name):
-    needed = rf"'{name}' needs the package '{peers._PEERS[name][2]}', .* pip install 'fidelium\[peers\]'"
+    needed = rf"'{name}' needs the package '{methods._PEERS[name][2]}', .* pip install 'fidelium\[peers\]'"
     with pytest.raises(SettingError, match=needed):
-        peers.resolve(name)
+        methods.resolve_method(name)
 
 
 def test_without_the_extra_the_command_line_says_so_in_one_line_and_runs_nothing(no_extra, capsys, tmp_path):
@@ -86,35 +86,35 @@ def test_without_the_extra_the_command_line_says_so_in_one_line_and_runs_nothing
 
 def test_an_unknown_name_is_refused_as_everywhere(no_extra):
     with pytest.raises(UnknownNameError, match="unknown strategy 'botorch-nope'"):
-        peers.check("botorch-nope")
+        methods.check_method("botorch-nope")
 
 
 def test_our_own_strategies_need_no_extra(no_extra):
-    assert peers.resolve("dnn-mfbo") == "dnn-mfbo"
+    assert methods.resolve_method("dnn-mfbo") == "dnn-mfbo"
 
 
 # --- the arithmetic of BoTorch's peers
 
 
 def test_gains_are_per_cost_and_an_estimated_gain_below_zero_is_no_reason_to_pay_more():
-    assert shared.per_cost(0.5, 10.0) == 0.05
-    assert shared.per_cost(-0.01, 1.0) > shared.per_cost(-0.01, 100.0)
+    assert adapters.per_cost(0.5, 10.0) == 0.05
+    assert adapters.per_cost(-0.01, 1.0) > adapters.per_cost(-0.01, 100.0)
 
 
 def test_values_are_standardised_even_when_there_is_no_spread():
     y = np.array([3.0, 5.0, 10.0])
-    z = shared.standardised(y, shared.units_of(y))
+    z = adapters.standardised(y, adapters.standard_units(y))
     assert np.mean(z) == pytest.approx(0.0)
     assert np.var(z, ddof=1) == pytest.approx(1.0)
-    assert shared.units_of(np.array([4.0])) == (4.0, 1.0)
-    assert shared.units_of(np.array([4.0, 4.0])) == (4.0, 1.0)
+    assert adapters.standard_units(np.array([4.0])) == (4.0, 1.0)
+    assert adapters.standard_units(np.array([4.0, 4.0])) == (4.0, 1.0)
 
 
 def test_fidelities_become_a_last_column_that_grows_to_the_target():
-    assert shared.numbered(3) == (0.0, 1.0, 2.0)
-    assert shared.spaced(3) == (0.0, 0.5, 1.0)
-    assert shared.spaced(1) == (1.0,)
-    np.testing.assert_array_equal(shared.with_column(np.eye(2), 0.5), [[1, 0, 0.5], [0, 1, 0.5]])
+    assert adapters.numbered(3) == (0.0, 1.0, 2.0)
+    assert adapters.spaced(3) == (0.0, 0.5, 1.0)
+    assert adapters.spaced(1) == (1.0,)
+    np.testing.assert_array_equal(adapters.with_column(np.eye(2), 0.5), [[1, 0, 0.5], [0, 1, 0.5]])
 
 
 # --- the parameters of other libraries
@@ -131,15 +131,15 @@ KINDS = SearchSpace(
 def test_values_lead_back_to_the_same_design():
     for unit_x in KINDS.sample(np.random.default_rng(0), 200):
         params = KINDS.decode(unit_x)
-        values = shared.to_values(KINDS, params)
+        values = adapters.to_values(KINDS, params)
         assert KINDS.parameters["steel"].encode(params["steel"])[values["steel"]] == 1.0
-        again = shared.to_params(KINDS, values)
+        again = adapters.to_params(KINDS, values)
         assert again == params
         assert type(again["steel"]) is type(params["steel"])
 
 
 def test_values_just_outside_the_bounds_are_moved_inside():
-    params = shared.to_params(KINDS, {"size": 10.000000000000002, "cells": np.int64(7), "steel": np.int64(2)})
+    params = adapters.to_params(KINDS, {"size": 10.000000000000002, "cells": np.int64(7), "steel": np.int64(2)})
     assert params == {"size": 10.0, "cells": 7, "steel": None}
     assert KINDS.validate(params) == params
 
@@ -148,7 +148,7 @@ def test_a_library_is_quiet_inside_and_as_it_was_afterwards(caplog):
     logger = logging.getLogger("fidelium-test-peer.part")
     logging.getLogger("fidelium-test-peer").setLevel(logging.INFO)
 
-    @shared.quiet("fidelium-test-peer")
+    @adapters.quiet("fidelium-test-peer")
     def fail():
         logger.warning("inside")
         raise ZeroDivisionError

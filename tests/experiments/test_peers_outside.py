@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from fidelium import problems
-from fidelium.experiments import peers
-from fidelium.experiments.cell import initial_observations
+from fidelium.experiments import methods
+from fidelium.experiments.runner import initial_observations
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Trial, TrialState
 from fidelium.problems import Problem
@@ -26,25 +26,25 @@ from fidelium.timing import record
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),  # the libraries' warnings are not ours to mend
+    pytest.mark.filterwarnings("ignore"),  # the libraries' warnings are not ours to fix
 ]
 
 TARGET_ONLY = ("botorch-logei", "optuna-tpe", "smac")
-ALL_FIDELITIES = tuple(name for name in peers.names() if name not in TARGET_ONLY)
+ALL_FIDELITIES = tuple(name for name in methods.peer_names() if name not in TARGET_ONLY)
 LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("high", 10)))
 
 
 def the_peer(name: str, monkeypatch: pytest.MonkeyPatch) -> Strategy:
     if name.startswith("botorch"):
         pytest.importorskip("botorch")
-    peer = peers.resolve(name)
+    peer = methods.resolve_method(name)
     assert isinstance(peer, Strategy)
     if name == "botorch-mfkg":  # in seconds, not minutes
         from fidelium.experiments.peers import botorch
-        from fidelium.experiments.peers.botorch_models import Search
+        from fidelium.experiments.peers.botorch import Search
 
         monkeypatch.setattr(botorch, "FANTASIES", 8)
-        monkeypatch.setattr(botorch, "SEARCH", Search(restarts=2, raw_samples=16, steps=50))
+        monkeypatch.setattr(botorch, "QUICK", Search(restarts=2, raw_samples=16, steps=50))
     return peer
 
 
@@ -63,7 +63,7 @@ def seen(space: SearchSpace, value: Any, count: int, remaining: float = math.inf
     return History(space, LADDER, Direction.MINIMIZE, tuple(trials), remaining)
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_the_same_key_is_the_same_query_whatever_the_parameters(name, monkeypatch):
     peer = the_peer(name, monkeypatch)
     space = SearchSpace(
@@ -78,20 +78,20 @@ def test_the_same_key_is_the_same_query_whatever_the_parameters(name, monkeypatc
     assert seconds["search"] > 0
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_what_is_left_of_a_budget_is_spent_below_the_target(name, monkeypatch):
     peer = the_peer(name, monkeypatch)
     assert peer.propose(start(problems.get("park1"), remaining=9.0), (), trial_key(0, 1)).fidelity == 0
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_without_an_observation_it_asks_a_valid_design(name, monkeypatch):
     peer, space = the_peer(name, monkeypatch), SearchSpace({"x": Real(0, 1), "n": Integer(0, 3)})
     query = peer.propose(History(space, LADDER, Direction.MINIMIZE), (), trial_key(0, 0))
     assert space.validate(query.params) == query.params
 
 
-@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("name", methods.peer_names())
 def test_it_looks_for_the_optimum_in_the_right_direction(name, monkeypatch):
     peer = the_peer(name, monkeypatch)
     history = seen(SearchSpace({"x": Real(0, 1)}), lambda params: (params["x"] - 0.3) ** 2, 14)
@@ -105,7 +105,7 @@ def test_a_cheap_fidelity_that_tells_as_much_is_asked_first(name, monkeypatch):
     assert the_peer(name, monkeypatch).propose(history, (), trial_key(0, 1)).fidelity == 0
 
 
-@pytest.mark.parametrize("name", [name for name in peers.names() if name.startswith("botorch")])
+@pytest.mark.parametrize("name", [name for name in methods.peer_names() if name.startswith("botorch")])
 def test_the_model_predicts_what_it_saw_and_recommends_its_best(name, monkeypatch):
     peer, history = the_peer(name, monkeypatch), start(problems.get("park1"), remaining=300.0)
     assert isinstance(peer, Modelled)
@@ -119,10 +119,10 @@ def test_the_model_predicts_what_it_saw_and_recommends_its_best(name, monkeypatc
 ONE_QUERY = """
 import sys
 import fidelium as fd
-from fidelium.experiments import peers
+from fidelium.experiments import methods
 
 space, ladder = fd.SearchSpace({"x": fd.Real(0, 1), "n": fd.Integer(0, 9)}), [fd.Fidelity("high", cost=1)]
-peer = peers.resolve(sys.argv[1])
+peer = methods.resolve_method(sys.argv[1])
 study = fd.create_study(space, ladder, direction="maximize", strategy=peer, seed=0, initial={})
 for n, x in enumerate((0.1, 0.9, 0.3, 0.6)):
     study.add_observation({"x": x, "n": n}, "high", x * n)

@@ -1,4 +1,4 @@
-"""Regrets beside a baseline's: the numbers, the verdict, the figure and the page."""
+"""Regrets compared with a baseline's: the numbers, the verdict, the figure and the page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from fidelium.errors import SettingError
-from fidelium.experiments.ratios import FLOOR, ratio_figure, ratio_table, ratios
-from fidelium.experiments.report import BESIDE, write_report
+from fidelium.experiments.figures import ratio_figure
+from fidelium.experiments.metrics import FLOOR, ratios
+from fidelium.experiments.report import RATIOS, write_report
 from fidelium.experiments.spec import make_spec, shipped_spec
+from fidelium.experiments.tables import ratio_table
 
 MOST = {"branin": 0.5, "park1": 1.25}
 
@@ -74,7 +76,7 @@ def test_the_page_has_the_ratios(runs, tmp_path):
         {"name": "r", "problems": problems, "strategies": ["dnn-mfbo", "sf-ei"], "seeds": "0-2", "baseline": "sf-ei"},
         "here",
     )
-    files = write_report(spec, runs, BESIDE, "command", tmp_path / "r.md", tmp_path)
+    files = write_report(spec, runs, RATIOS, "command", tmp_path / "r.md", tmp_path)
     assert [file.name for file in files] == ["r.md", "r-ratio.html", "r-ratio.png"]
     assert all(file.stat().st_size > 0 for file in files)
     assert "| branin | dnn-mfbo | 0.2 | 0.5 | **0.4** | 0.5 |" in files[0].read_text()

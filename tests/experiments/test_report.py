@@ -11,7 +11,7 @@ import pytest
 from matplotlib.image import imread
 
 from fidelium import problems
-from fidelium.experiments.figures import look_of, regret_figure, time_figure
+from fidelium.experiments.figures import method_style, regret_figure, time_figure
 from fidelium.experiments.report import ARENA, PAPER, write_report
 from fidelium.experiments.spec import make_spec, shipped_spec
 
@@ -38,7 +38,7 @@ def test_a_curve_per_method_in_every_panel_always_in_its_colour(runs):
     for name in METHODS:
         drawn = lines(figure, name)
         assert len({(trace.xaxis, trace.yaxis) for trace in drawn}) == len(drawn) == 4
-        assert {trace.line.color for trace in drawn} == {look_of(name).colour}
+        assert {trace.line.color for trace in drawn} == {method_style(name).colour}
     keys = [trace.name for trace in figure.data if trace.showlegend]
     assert keys == list(METHODS)
     assert {figure.layout[f"yaxis{i}"].type for i in ("", 2, 3, 4)} == {"log"}
@@ -68,13 +68,13 @@ def test_simulated_problems_show_their_best_values_where_that_is_wanted(make_run
 
 def test_all_methods_of_the_shipped_specs_have_their_own_colour():
     names = {name for spec in ("paper", "arena") for name in shipped_spec(spec).strategies}
-    assert len({look_of(name).colour for name in names}) == len(names)
-    assert look_of("somebody-elses").colour == look_of("somebody-elses").colour
+    assert len({method_style(name).colour for name in names}) == len(names)
+    assert method_style("somebody-elses").colour == method_style("somebody-elses").colour
 
 
 def test_seconds_are_bars_with_their_errors(runs):
     figure: Any = time_figure(runs, "seconds")
-    ends = [max(trace.x) for trace in figure.data if trace.line.color == look_of("mf-mes").colour]
+    ends = [max(trace.x) for trace in figure.data if trace.line.color == method_style("mf-mes").colour]
     assert ends == pytest.approx([0.1, 0.1])
     assert list(figure.layout.yaxis.ticktext) == list(METHODS)
 
@@ -116,7 +116,7 @@ def test_who_ran_out_of_time_is_named(runs, tmp_path):
     ]
     others = [run for run in runs if run.cell.strategy != "mf-mes"]
     page = write_report(spec, [*others, *late], ARENA, "c", tmp_path / "p.md", tmp_path)[0].read_text()
-    assert "mf-mes was stopped after 2.5 processor minutes in 3 of 3 studies, when it had spent 10 to 12" in page
+    assert "mf-mes was stopped after 2.5 processor minutes in 3 of 3 studies, after spending 10 to 12" in page
     assert "random was stopped" not in page
 
 

@@ -81,7 +81,7 @@ def test_recommendations_are_asked_at_every_checkpoint_and_evenly():
     ("text", "message"),
     [
         ("[", "is not YAML"),
-        ("- a", "must say name, problems, strategies and seeds"),
+        ("- a", "must have name, problems, strategies and seeds"),
         (TEXT.replace("seeds: 0-1", ""), "seeds: Field required"),
         (TEXT.replace("0-1", "one"), "seeds must look like 0-4 or 0,3,7, got 'one'"),
         (TEXT.replace("0-1", "[0, -1]"), r"seeds\.1: .*greater than or equal to 0, got -1"),

@@ -12,10 +12,9 @@ from matplotlib.image import imread
 
 from fidelium import plots, problems
 from fidelium.errors import SettingError, SpaceError
-from fidelium.plots.fields import Field, Scale, add_field, place_drawing
+from fidelium.plots.picture import ColourScale, Field, add_field, place_drawing
 from fidelium.plots.style import Panel, new_drawing
-from fidelium.problems.fem.conductor import FINE, SIDE
-from fidelium.problems.fem.o_grid import Ellipse, o_grid
+from fidelium.problems.fem.conductor import FINE, SIDE, Ellipse, o_grid
 
 OBLIQUE = {"x_radius": 1.2, "y_radius": 0.6, "angle": 0.5}
 
@@ -50,7 +49,7 @@ def test_the_bands_of_a_field_cover_it_once() -> None:
     mesh = o_grid(FINE, Ellipse(**OBLIQUE), SIDE)
     figure = new_drawing("", 800, 800)
     field = Field(mesh.p, mesh.t, mesh.p[0] + 0.5 * mesh.p[1] ** 2)
-    scale = Scale.of_round_steps(-2, 4)
+    scale = ColourScale.of_round_steps(-2, 4)
     add_field(figure, Panel(1, (0, 1), (0, 1)), field, scale)
     assert len(figure.data) == len(scale.colours) == len(scale.levels) - 1
     whole = SIDE**2 - pi * 1.2 * 0.6
@@ -63,15 +62,15 @@ def test_the_area_of_a_band_is_that_between_its_levels() -> None:
     corner = (np.arange(20)[:, None] * 21 + np.arange(20)).ravel()
     triangles = np.concatenate([[corner, corner + 1, corner + 22], [corner, corner + 22, corner + 21]], axis=1)
     figure = new_drawing("", 800, 800)
-    scale = Scale((0.0, 0.1, 0.4, 1.0))
+    scale = ColourScale((0.0, 0.1, 0.4, 1.0))
     add_field(figure, Panel(1, (0, 1), (0, 1)), Field(np.stack([x.ravel(), y.ravel()]), triangles, x.ravel()), scale)
     assert [area(trace) for trace in figure.data] == pytest.approx([0.1, 0.3, 0.6], abs=1e-3)
 
 
 def test_round_steps_are_round_and_cover_the_range() -> None:
-    levels = Scale.of_round_steps(0.0, 1.0).levels
+    levels = ColourScale.of_round_steps(0.0, 1.0).levels
     assert levels == pytest.approx(np.linspace(0, 1, 11))
-    wide = Scale.of_round_steps(0.0405, 0.1111).levels
+    wide = ColourScale.of_round_steps(0.0405, 0.1111).levels
     assert wide[0] <= 0.0405
     assert wide[-1] >= 0.1111
     assert 8 <= len(wide) <= 18
@@ -79,7 +78,7 @@ def test_round_steps_are_round_and_cover_the_range() -> None:
 
 def test_equal_areas_have_equally_many_values() -> None:
     values = np.random.default_rng(0).normal(size=16000) ** 3
-    counts, _ = np.histogram(values, Scale.of_equal_areas(values).levels)
+    counts, _ = np.histogram(values, ColourScale.of_equal_areas(values).levels)
     assert counts == pytest.approx(np.full(16, 1000), abs=1)
 
 
@@ -191,14 +190,16 @@ def test_a_png_has_the_colours_of_the_field_and_a_white_hole(tmp_path: Path) -> 
     mesh = o_grid(FINE, Ellipse(1.2, 1.2, 0.0), SIDE)
     figure: Any = new_drawing("", 500, 500)
     panel = Panel(1, (0, 1), (0, 1))
-    add_field(figure, panel, Field(mesh.p, mesh.t, mesh.p[0]), Scale((-2.0, 0.0, 2.0)))
+    add_field(figure, panel, Field(mesh.p, mesh.t, mesh.p[0]), ColourScale((-2.0, 0.0, 2.0)))
     place_drawing(figure, panel, mesh.p)
     plots.write(figure, tmp_path / "field.html", tmp_path / "field.png")
     image = imread(tmp_path / "field.png")[:, :, :3]
     margin = figure.layout.margin
     row = 2 * (margin.t + (500 - margin.t - margin.b) // 2)
     middle, side = 2 * (margin.l + (500 - margin.l - margin.r) // 2), 2 * 150
-    dark, light = ([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in Scale((-2.0, 0.0, 2.0)).colours)
+    dark, light = (
+        [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in ColourScale((-2.0, 0.0, 2.0)).colours
+    )
     assert image[row, middle] == pytest.approx(np.ones(3))
     assert image[row, middle - side] == pytest.approx(np.array(dark), abs=0.01)
     assert image[row, middle + side] == pytest.approx(np.array(light), abs=0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
-from fidelium.testing.storage_cases import Case
+from fidelium.testing.storage_cases import StorageCase as Case
 from fidelium.testing.storages import LAWS, check_storage
 
 
@@ -53,16 +54,16 @@ class Generous(MemoryStudy):
 class Overwriting(MemoryStudy):
     """Takes a number that is taken for the next one."""
 
-    def add(self, trial: Any, *, alive: bool = False) -> Any:
-        return MemoryStudy.add(self, replace(trial, number=len(self.trials())), alive=alive)
+    def add(self, trial: Any, *, alive: bool = False, budget: float = math.inf) -> Any:
+        return MemoryStudy.add(self, replace(trial, number=len(self.trials())), alive=alive, budget=budget)
 
 
 class Untyped(MemoryStudy):
     """Turns truth values into numbers."""
 
-    def add(self, trial: Any, *, alive: bool = False) -> Any:
+    def add(self, trial: Any, *, alive: bool = False, budget: float = math.inf) -> Any:
         params = {name: int(value) if isinstance(value, bool) else value for name, value in trial.params.items()}
-        return MemoryStudy.add(self, replace(trial, params=params), alive=alive)
+        return MemoryStudy.add(self, replace(trial, params=params), alive=alive, budget=budget)
 
 
 class Stubborn(MemoryStudy):
@@ -75,8 +76,15 @@ class Stubborn(MemoryStudy):
 class Impatient(MemoryStudy):
     """Takes trials from people, too."""
 
-    def add(self, trial: Any, *, alive: bool = False) -> Any:
-        return MemoryStudy.add(self, trial, alive=True)
+    def add(self, trial: Any, *, alive: bool = False, budget: float = math.inf) -> Any:
+        return MemoryStudy.add(self, trial, alive=True, budget=budget)
+
+
+class Spendthrift(MemoryStudy):
+    """Adds what the budget does not pay for."""
+
+    def add(self, trial: Any, *, alive: bool = False, budget: float = math.inf) -> Any:
+        return MemoryStudy.add(self, trial, alive=alive)
 
 
 class Greedy(MemoryStudy):
@@ -108,8 +116,9 @@ CAUGHT_BY = {
     Untyped: laws.trials_come_back_as_they_were_added,
     Stubborn: laws.dead_workers_lose_their_trials_until_they_are_lost,
     Impatient: laws.silent_workers_lose_their_trials,
+    Spendthrift: laws.the_budget_holds,
     Greedy: laws.turns_are_exclusive_and_end,
-    Blind: laws.everybody_sees_the_same,
+    Blind: laws.all_objects_see_the_same,
     Deaf: laws.heartbeats_are_seen_by_all,
 }
 
@@ -121,8 +130,8 @@ class Faulty(MemoryStorage):
         MemoryStorage.__init__(self, clock)
         self._kind = kind
 
-    def create(self, record: Any) -> MemoryStudy:
-        study = MemoryStorage.create(self, record)
+    def create(self, definition: Any) -> MemoryStudy:
+        study = MemoryStorage.create(self, definition)
         study.__class__ = self._kind
         return study
 

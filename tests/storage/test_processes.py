@@ -16,7 +16,7 @@ from fidelium.errors import StorageError
 from fidelium.history import TrialState
 from fidelium.storage import open_storage
 from fidelium.storage.sql.storage import SqlStorage
-from fidelium.testing.storage_cases import make_record, make_trial
+from fidelium.testing.storage_cases import make_definition, make_trial
 
 WORKER = Path(__file__).with_name("worker.py")
 TRIALS = 400
@@ -40,7 +40,7 @@ def calls(log: Path) -> list[tuple[str, ...]]:
 
 def test_four_processes_lose_and_double_nothing(url, tmp_path):
     storage = open_storage(url)
-    store = storage.create(make_record("shared"))
+    store = storage.create(make_definition("shared"))
     logs = [tmp_path / f"{worker}.log" for worker in range(4)]
     for process in [start("share", url, "shared", f"w{number}", TRIALS, log) for number, log in enumerate(logs)]:
         finish(process)
@@ -57,7 +57,7 @@ def test_four_processes_lose_and_double_nothing(url, tmp_path):
 
 def test_killed_processes_lose_nothing_that_had_returned(url, tmp_path):
     storage = open_storage(url)
-    store = storage.create(make_record("killed"))
+    store = storage.create(make_definition("killed"))
     log = tmp_path / "calls.log"
     generator = random.Random(0)
     for round_number in range(6):
@@ -113,7 +113,7 @@ def test_a_disk_that_does_not_write_loses_nothing(tmp_path):
 
 def test_a_full_database_says_so_and_goes_on_when_there_is_room(tmp_path):
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
-    store = storage.create(make_record("full"))
+    store = storage.create(make_definition("full"))
     set_pages = "PRAGMA max_page_count={}"
     storage._database.write(lambda connection: connection.exec_driver_sql(set_pages.format(30)).all())
     with pytest.raises(StorageError, match="the disk is full; make room and run again"):

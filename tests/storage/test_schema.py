@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.storage import StudyRecord, open_storage, schema_version, upgrade
+from fidelium.storage import open_storage, schema_version, upgrade
 from fidelium.storage.sql import schema
 from fidelium.storage.sql.schema import MIGRATIONS, _existing
 from fidelium.storage.sql.tables import METADATA
 from fidelium.storage.sql.url import parse_address
-from fidelium.testing.storage_cases import make_record, make_trial
+from fidelium.testing.storage_cases import make_definition, make_trial
 
 FROZEN = Path(__file__).parent / "frozen"
 
@@ -57,7 +58,7 @@ def test_migrations_make_what_a_new_database_gets(url, tmp_path, request):
     make_empty(url)
     assert upgrade(url) == (0, schema.CURRENT)
     storage = open_storage(other)
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     storage.close()
     assert set(described(url)) == set(METADATA.tables)
     assert described(url) == described(other)
@@ -85,7 +86,7 @@ def test_a_migration_that_replaces_a_table_keeps_what_refers_to_it(url):
     from alembic.operations import Operations
 
     storage = open_storage(url)
-    storage.create(make_record("s")).add(make_trial(0))
+    storage.create(make_definition("s")).add(make_trial(0))
     storage.close()
 
     def replace_table(connection: sa.Connection) -> None:
@@ -101,7 +102,7 @@ def test_a_migration_that_replaces_a_table_keeps_what_refers_to_it(url):
 
 def test_a_newer_schema_is_refused(url):
     storage = open_storage(url)
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     storage.close()
     run_sql(url, "UPDATE fidelium_schema SET version_num = '99'")
     for use in (open_storage, upgrade):
@@ -112,7 +113,7 @@ def test_a_newer_schema_is_refused(url):
 
 def test_an_older_schema_is_refused_until_it_is_upgraded(url, monkeypatch):
     storage = open_storage(url)
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     storage.close()
     monkeypatch.setattr(schema, "CURRENT", 2)
     with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 2\).*fidelium storage upgrade"):
@@ -121,7 +122,7 @@ def test_an_older_schema_is_refused_until_it_is_upgraded(url, monkeypatch):
 
 def test_a_version_that_is_none_is_refused(url):
     storage = open_storage(url)
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     storage.close()
     run_sql(url, "UPDATE fidelium_schema SET version_num = 'abc'")
     with pytest.raises(StorageError, match="fidelium_schema holds 'abc'"):
@@ -142,7 +143,7 @@ def test_looking_makes_nothing(tmp_path):
         storage.open("s")
     assert list(tmp_path.iterdir()) == []
     other = open_storage(f"sqlite:///{tmp_path}/study.db")
-    other.create(make_record("s")).add(make_trial(0))
+    other.create(make_definition("s")).add(make_trial(0))
     assert storage.names() == ("s",)  # made by somebody else since
     assert len(storage.open("s").trials()) == 1
     storage.close()
@@ -159,8 +160,8 @@ def test_opening_a_current_database_does_not_import_alembic(tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
     program = (
         "import sys, fidelium, fidelium.storage as s; assert 'sqlalchemy' not in sys.modules; s.open_storage(None)\n"
-        "assert 'sqlalchemy' not in sys.modules; from fidelium.testing.storage_cases import make_record\n"
-        f"s.open_storage({url!r}).create(make_record('a')); assert s.open_storage({url!r}).names() == ('a',)\n"
+        "assert 'sqlalchemy' not in sys.modules; from fidelium.testing.storage_cases import make_definition\n"
+        f"s.open_storage({url!r}).create(make_definition('a')); assert s.open_storage({url!r}).names() == ('a',)\n"
         "assert 'sqlalchemy' in sys.modules and 'alembic' not in sys.modules and 'sqlalchemy.orm' not in sys.modules"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -177,7 +178,9 @@ def test_schema_1_is_read_as_it_was_written(tmp_path):
     parameters = {"x": Real(-1, 1.5), "r": Real(1e-9, 1.0, log=True), "n": Integer(1, 64, log=True)}
     space = SearchSpace(parameters | {"c": Categorical(("ä\0\ud800", True, 1, 0.1, None))})
     ladder, sizes = FidelityLadder((low, high)), {"coarse": 20, "fine": 2}
-    assert store.record == StudyRecord("plate ä", space, ladder, Direction.MINIMIZE, "dnn-mfbo", 2**80, sizes)
+    assert store.definition == StudyDefinition(
+        space, ladder, Direction.MINIMIZE, "dnn-mfbo", seed=2**80, initial=sizes, name="plate ä"
+    )
     choices = ("ä\0\ud800", True, 1, 0.1, None, 1)
     params = [{"x": 0.1 + 0.2, "r": 1e-9, "n": number + 1, "c": choice} for number, choice in enumerate(choices)]
     trials = store.trials()

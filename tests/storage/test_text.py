@@ -18,12 +18,12 @@ from fidelium.storage.serialise import (
     LONGEST_REASON,
     bounded_reason,
     checked_name,
+    definition_of,
+    definition_text,
     params_of,
     params_text,
-    record_of,
-    record_text,
 )
-from fidelium.testing.storage_cases import make_record
+from fidelium.testing.storage_cases import make_definition
 
 anything = st.text(st.characters(exclude_categories=()), max_size=40)
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | anything
@@ -65,9 +65,9 @@ class Colour(enum.StrEnum):
 def test_other_choices_are_refused(value):
     with pytest.raises(StorageError, match=r"parameter 'c': a database stores texts, numbers, truth values and None"):
         params_text({"c": value})
-    record = replace(make_record("s"), space=SearchSpace({"c": Categorical((value, "other"))}))
+    record = replace(make_definition("s"), space=SearchSpace({"c": Categorical((value, "other"))}))
     with pytest.raises(StorageError, match=r"parameter 'c': a database stores"):
-        record_text(record)
+        definition_text(record)
 
 
 def test_numbers_too_long_for_python_are_refused():
@@ -76,20 +76,20 @@ def test_numbers_too_long_for_python_are_refused():
 
 
 def test_a_record_comes_back_and_equal_texts_mean_equal_studies():
-    record = make_record("s")
-    text = record_text(record)
-    assert record_of("s", text) == record
-    assert record_text(record_of("s", text)) == text
+    record = make_definition("s")
+    text = definition_text(record)
+    assert definition_of("s", text) == record
+    assert definition_text(definition_of("s", text)) == text
     for kind, other in ((Real(0, 1), Real(0, 1.5)), (Integer(0, 3), Real(0, 3)), (Real(1, 2), Real(1, 2, log=True))):
-        texts = {record_text(replace(record, space=SearchSpace({"x": each}))) for each in (kind, other)}
+        texts = {definition_text(replace(record, space=SearchSpace({"x": each}))) for each in (kind, other)}
         assert len(texts) == 2
     whole, truth = (replace(record, space=SearchSpace({"x": Categorical((each, 0.5))})) for each in (1, True))
-    assert record_text(whole) != record_text(truth)
+    assert definition_text(whole) != definition_text(truth)
 
 
 def test_bounds_of_numpy_are_numbers():
-    record = replace(make_record("s"), space=SearchSpace({"x": Real(np.float64(0.1), np.float64(2))}))
-    assert record_of("s", record_text(record)).space == SearchSpace({"x": Real(0.1, 2)})
+    record = replace(make_definition("s"), space=SearchSpace({"x": Real(np.float64(0.1), np.float64(2))}))
+    assert definition_of("s", definition_text(record)).space == SearchSpace({"x": Real(0.1, 2)})
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=300))

@@ -15,7 +15,7 @@ from fidelium.storage import open_storage
 from fidelium.storage.sql import database as databases
 from fidelium.storage.sql.storage import SqlStorage
 from fidelium.storage.sql.url import parse_address
-from fidelium.testing.storage_cases import make_record, make_trial
+from fidelium.testing.storage_cases import make_definition, make_trial
 
 EXAMPLES = r"looks like 'sqlite:///file.db' or 'postgresql\+psycopg://user:password@host/database'"
 
@@ -23,7 +23,7 @@ EXAMPLES = r"looks like 'sqlite:///file.db' or 'postgresql\+psycopg://user:passw
 def complaint(url) -> str:
     """The one sentence about a URL that does not work."""
     with pytest.raises(StorageError) as caught:
-        open_storage(url).create(make_record("s"))
+        open_storage(url).create(make_definition("s"))
     assert caught.value.__cause__ is None
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -33,7 +33,7 @@ def complaint(url) -> str:
 def test_no_url_is_a_memory_of_its_own_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, another = open_storage(None), open_storage(None)
-    one.create(make_record("s"))
+    one.create(make_definition("s"))
     assert (one.names(), another.names()) == (("s",), ())
     assert list(tmp_path.iterdir()) == []
 
@@ -69,7 +69,7 @@ def test_relative_paths_outlive_a_change_of_folder(tmp_path, monkeypatch):
     storage = open_storage("sqlite:///study.db")
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     storage.close()
     assert (tmp_path / "study.db").exists()
 
@@ -77,7 +77,7 @@ def test_relative_paths_outlive_a_change_of_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_every_spelling_of_postgresql(scheme, new_database):
     storage = open_storage(scheme + new_database().removeprefix("postgresql"))
-    storage.create(make_record("s"))
+    storage.create(make_definition("s"))
     assert storage.names() == ("s",)
     storage.close()
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_no_database(tmp_path):
 
 def test_a_database_that_may_not_be_written(tmp_path):
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     storage._database.read(lambda connection: connection.exec_driver_sql("PRAGMA query_only=ON"))
     with pytest.raises(StorageError, match="the file may not be written to; change its permissions"):
         store.add(make_trial(0))
@@ -148,7 +148,7 @@ def test_a_locked_database_is_waited_for_and_then_given_up(tmp_path, monkeypatch
     monkeypatch.setitem(databases._SQLITE_OPTIONS, "timeout", 0.01)
     pauses: list[float] = []
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db", pause=pauses.append)
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     with closing(sqlite3.connect(tmp_path / "study.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match="another program has held it for too long"):
@@ -183,7 +183,7 @@ def server_storage(new_database):
 
 def test_a_lost_connection_is_made_again(server_storage):
     storage, pauses, end_connection = server_storage
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     end_connection()
     assert store.add(make_trial(0)) is not None
     assert pauses == [databases.PAUSES[0]]
@@ -193,7 +193,7 @@ def test_a_lost_connection_is_made_again(server_storage):
 
 def test_a_connection_lost_in_the_last_moment_is_not_tried_again(server_storage):
     storage, pauses, end_connection = server_storage
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     with pytest.raises(StorageError, match="the last change may be stored or not; look at the study"):
         storage._database.write(lambda connection: store._lock(connection) and end_connection())
     assert pauses == []
@@ -202,7 +202,7 @@ def test_a_connection_lost_in_the_last_moment_is_not_tried_again(server_storage)
 
 def test_a_server_that_stays_away_is_given_up(server_storage):
     storage, pauses, _ = server_storage
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     storage._database._engine.dispose()
     storage._database._engine = databases._engine(parse_address("postgresql://me:secret@127.0.0.1:1/db"))
     with pytest.raises(StorageError, match="the server cannot be reached"):
@@ -212,7 +212,7 @@ def test_a_server_that_stays_away_is_given_up(server_storage):
 
 def test_a_closed_storage_is_refused(url):
     storage = open_storage(url)
-    store = storage.create(make_record("s"))
+    store = storage.create(make_definition("s"))
     storage.close()
     with pytest.raises(StorageError, match="was closed; open it again"):
         store.trials()

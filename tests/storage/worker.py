@@ -10,7 +10,7 @@ import threading
 from fidelium.errors import StorageError
 from fidelium.history import TrialState
 from fidelium.storage import Outcome, StudyStore, open_storage
-from fidelium.testing.storage_cases import make_record, make_trial
+from fidelium.testing.storage_cases import make_definition, make_trial
 
 
 def value_of(number: int) -> float:
@@ -75,7 +75,7 @@ def fill_disk(store: StudyStore, limit: int) -> None:
 if __name__ == "__main__":
     task, url, name, *rest = sys.argv[1:]
     storage = open_storage(url)
-    store = storage.open(name) if name in storage.names() else storage.create(make_record(name))
+    store = storage.open(name) if name in storage.names() else storage.create(make_definition(name))
     if task == "share":
         share(store, rest[0], int(rest[1]), os.open(rest[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     elif task == "fork":

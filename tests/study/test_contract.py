@@ -120,7 +120,7 @@ def test_ask_with_a_budget_proposes_only_what_fits(space, ladder, fake):
     assert study.ask(budget=111).fidelity.name == "medium"
     assert study.ask(budget=111).fidelity.name == "coarse"
     before = study.trials
-    with pytest.raises(BudgetError, match="0 of 111, buys no query"):
+    with pytest.raises(BudgetError, match="0 of 111, is below the cheapest run"):
         study.ask(budget=111)
     assert study.trials == before
 

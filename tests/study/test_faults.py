@@ -18,9 +18,9 @@ import fidelium as fd
 RUN = """
 import sys, time
 import fidelium as fd
-import fidelium.study.coordination
+import fidelium.study.resume
 
-fidelium.study.coordination.RESTARTS = 30  # on a busy machine, more than ten of the kills may hit the same trial
+fidelium.study.resume.RESTARTS = 30  # on a busy machine, more than ten of the kills may hit the same trial
 
 def objective(params, fidelity):
     time.sleep(0.02 if fidelity.name == "coarse" else 0.15)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import fidelium as fd
 from fidelium.errors import ObjectiveError, SettingError
-from fidelium.study.progress import status
+from fidelium.study.progress import status_line
 
 
 def make(costs=(1, 10, 100), **changes):
@@ -42,7 +42,7 @@ def test_the_budget_is_never_exceeded_and_nothing_affordable_is_left(costs, shar
     assert study.spent <= budget
     # laws of exact money: the rest buys nothing, but for the last bit of a float
     assert study.spent + costs[0] > budget * (1 - 1e-15)
-    assert not study.history(study.remaining(budget)).affordable
+    assert not study.snapshot(budget).has_work
 
 
 def test_ten_times_a_tenth_is_one():
@@ -65,7 +65,7 @@ def test_the_same_budget_again_does_nothing_and_a_larger_one_goes_on(caplog):
     with caplog.at_level(logging.WARNING, "fidelium.study"):
         study.optimize(lambda params, fidelity: params["x"], 300)
     assert study.trials == before
-    assert "give a larger total" in caplog.text
+    assert "pass a larger total" in caplog.text
     study.optimize(lambda params, fidelity: params["x"], 500)
     assert study.trials[: len(before)] == before
     assert study.spent == 500
@@ -335,4 +335,4 @@ def test_the_bar_shows_cost_best_and_counts_on_a_terminal(monkeypatch, progress,
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
     assert ("cost 5 of 5" in text) == shown
     assert ("best 2.5 | f0 1 · f1 2" in text) == shown
-    assert status(study) == "best 2.5 | f0 1 · f1 2"
+    assert status_line(study.snapshot()) == "best 2.5 | f0 1 · f1 2"

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 import multiprocessing
+import os
+import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import fidelium as fd
-from fidelium.errors import SettingError, StudyExistsError, TrialError, UnknownNameError
-from fidelium.history import TrialState
+from fidelium.errors import BudgetError, SettingError, StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.history import Trial, TrialState
+from fidelium.storage import open_storage
 
 SPACE = {
     "x": fd.Real(0, 1),
@@ -146,3 +151,78 @@ def test_four_processes_ask_and_tell_one_study(url, new_database, server):
     assert [trial.number for trial in trials] == list(range(100))
     assert [trial.value for trial in trials] == [float(number) for number in range(100)]
     assert len({(tuple(t.params.items()), t.fidelity.name) for t in trials}) == 100
+
+
+def test_options_of_the_strategy_are_stored_and_loaded(url):
+    study = make(url, strategy="dnn-mfbo-paper", strategy_options={"architecture": "quick"})
+    loaded = fd.load_study(url).definition
+    assert (loaded.strategy, loaded.strategy_options) == ("dnn-mfbo-paper", {"architecture": "quick"})
+    assert loaded == study.definition
+    other = fd.load_study(url, strategy="sf-ei").definition
+    assert (other.strategy, other.strategy_options) == ("sf-ei", {})
+
+
+def test_an_option_of_another_version_can_be_looked_at_but_not_run(url):
+    make(url)
+    storage = open_storage(url)
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        (text,) = file.execute("select record from fidelium_studies").fetchone()
+        newer = json.dumps(json.loads(text) | {"strategy_options": {"power": 9}})
+        file.execute("update fidelium_studies set record = ?", (newer,))
+    file.close()
+    assert storage.open("plate").definition.strategy_name == "random with {'power': 9}"
+    storage.close()
+    with pytest.raises(SettingError, match="pass it: load_study"):
+        fd.load_study(url)
+    assert fd.load_study(url, strategy="random").trials == ()
+
+
+def test_a_process_suspended_between_reading_and_adding_does_not_overspend(url, monkeypatch):
+    study, other = make(url, initial={}), fd.load_study(url)
+    real = study.store.trials
+
+    def read_then_sleep():
+        """What a process does that is suspended after its read, while another one spends the budget."""
+        seen = real()
+        if len(seen) < 2:
+            other.store.add(Trial(len(seen), {"x": 0.1, "n": 1, "glue": 1}, LADDER[1]), budget=20)
+        return seen
+
+    monkeypatch.setattr(study.store, "trials", read_then_sleep)
+    with pytest.raises(BudgetError):
+        study.ask(20)
+    assert study.spent == 20
+    with pytest.raises(BudgetError, match="of the budget of 20 is left"):
+        study.store.add(Trial(2, {"x": 0.1, "n": 1, "glue": 1}, LADDER[1]), budget=20)
+    assert [trial.number for trial in other.trials] == [0, 1]
+
+
+def test_a_closed_study_holds_no_file_and_refuses_to_go_on(url):
+    with make(url) as study:
+        study.ask()
+        assert open_files(url)
+    assert not open_files(url)
+    with pytest.raises(StorageError, match="was closed"):
+        study.ask()
+    with pytest.raises(StudyExistsError):
+        make(url)
+    with pytest.raises(UnknownNameError):
+        fd.load_study(url, "no such study")
+    assert not open_files(url)  # what was opened in vain is closed
+
+
+def test_several_studies_share_an_open_storage(url):
+    storage = open_storage(url)
+    first = fd.create_study(SPACE, LADDER, direction="maximize", strategy="random", storage=storage, name="a")
+    second = fd.create_study(SPACE, LADDER, direction="maximize", strategy="random", storage=storage, name="b")
+    first.ask()
+    assert (len(first.trials), len(second.trials)) == (1, 0)
+    assert len(fd.load_study(storage, "a").trials) == 1
+    storage.close()
+
+
+def open_files(url: str) -> list[str]:
+    """The files of a database that this process has open."""
+    name = url.removeprefix("sqlite:///")
+    paths = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+    return [path for path in paths if path.startswith(name)]

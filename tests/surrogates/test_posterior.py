@@ -54,7 +54,7 @@ def affine_step(layer: Layer, x: Array, mean: float, variance: float) -> tuple[f
 def through(layer: Layer, x: Array, below: NDArray[np.float64], key: Array) -> NDArray[np.float64]:
     """f_m at each value of f_{m-1}, with weights drawn from q(w) for each."""
     noise = jr.normal(key, (len(below), layer.weight_mean.shape[0]))
-    weights = layer.weight_mean + noise @ layer.weight_root.T
+    weights = layer.weight_mean[None, :] + noise @ layer.weight_root.T
     return np.asarray(jax.jit(jax.vmap(lambda w, f: layer.value(w, x, f)))(weights, jnp.asarray(below)))
 
 

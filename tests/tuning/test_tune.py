@@ -10,7 +10,7 @@ import pytest
 
 from fidelium import problems
 from fidelium.errors import UnknownNameError
-from fidelium.experiments.cell import initial_observations
+from fidelium.experiments.runner import initial_observations
 from fidelium.history import Observations
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.study import create_study

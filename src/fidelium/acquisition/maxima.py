@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Designs, incumbents
 from fidelium.history import History
-from fidelium.numerics.backend import jax_key
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import jax_key, quick_jit
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Paths, Posterior
@@ -64,7 +63,7 @@ def sample_maxima(paths: Paths, candidates: NDArray[np.float64], starts: int, st
     return SampledMaxima(value[np.arange(draws), winner], x[np.arange(draws), winner])
 
 
-@partial(jax.jit, static_argnums=2, compiler_options=QUICK_TO_COMPILE)
+@partial(quick_jit, static_argnums=2)
 def draw_paths(posterior: Posterior, key: jax.Array, count: int) -> Paths:
     """`count` draws of the target as functions, in one compiled step."""
     return posterior.draw_paths(key, count)
@@ -75,6 +74,6 @@ def _screen(paths: Paths, x: Float[Array, "n d"]) -> Float[Array, "n draws"]:
     return jax.lax.map(paths, x, batch_size=SCREENED_AT_ONCE)
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _paths_and_gradients(paths: Paths, draw: Array, x: Float[Array, "r d"]) -> tuple[Array, Array]:
     return jax.vmap(jax.value_and_grad(lambda i, x: paths.at(i, x), argnums=1))(draw, x)

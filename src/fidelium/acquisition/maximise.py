@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
 from fidelium.history import History
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
@@ -107,7 +107,7 @@ def _best_distinct(x: NDArray[np.float64], worths: NDArray[np.float64], count: i
     return np.resize(order[np.sort(first)], count)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=QUICK_TO_COMPILE)
+@partial(quick_jit, static_argnums=(0, 1, 2))
 def _worths(
     worth: Worth, fidelities: Sequence[int], together: bool, posterior: Posterior, context: Any, x: Float[Array, "n d"]
 ) -> Float[Array, "n m"]:
@@ -119,7 +119,7 @@ def _worths(
     return jax.vmap(one)(x)
 
 
-@partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK_TO_COMPILE)
+@partial(quick_jit, static_argnums=(0, 1))
 def _worth_and_gradient(
     worth: Worth,
     fidelity: int | None,

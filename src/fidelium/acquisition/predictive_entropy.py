@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -31,7 +30,7 @@ from fidelium.acquisition.maxima import sample_target
 from fidelium.acquisition.maximise import search
 from fidelium.errors import SettingError
 from fidelium.history import History, Observations
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.normal import truncated_variance
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key
@@ -155,8 +154,10 @@ def telling(mean: Float[Array, " n"], cov: Float[Array, "n n"], mask: Float[Arra
     """
     std, order = jnp.sqrt(jnp.maximum(jnp.diag(cov), 0.0) + SLACK_VAR), jnp.arange(mean.shape[0])
     beta = jnp.where(mask > 0, mean / std, jnp.inf)
-    tighter = (beta[:, None] < beta) | ((beta[:, None] == beta) & (order[:, None] < order))
-    return mask * ~jnp.any(tighter & (cov > _SAME * std[:, None] * std), axis=0)
+    first = (beta[:, None] == beta[None, :]) & (order[:, None] < order[None, :])
+    tighter = (beta[:, None] < beta[None, :]) | first
+    same = cov > _SAME * std[:, None] * std[None, :]
+    return jnp.where(jnp.any(tighter & same, axis=0), 0.0, mask)
 
 
 def maximisers(process: ExactGP, target: int, rivals: NDArray[np.float64], stars: NDArray[np.float64]) -> Maximisers:
@@ -166,7 +167,7 @@ def maximisers(process: ExactGP, target: int, rivals: NDArray[np.float64], stars
     return _maximisers(process, jnp.asarray(target), jnp.asarray(pad_rows(rivals, size)), mask, jnp.asarray(stars))
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _maximisers(
     process: ExactGP,
     target: Int[Array, ""],
@@ -181,7 +182,7 @@ def _maximisers(
 
     def maximiser(star: Array) -> Maximiser:
         mean, towards = values.mean[star] - values.mean[:count], cov[star, star] - cov[star, :count]
-        leads_cov = towards[:, None] - cov[star, :count] + cov[:count, :count]
+        leads_cov = towards[:, None] - cov[star, :count][None, :] + cov[:count, :count]
         sites = propagate(mean, leads_cov, telling(mean, leads_cov, mask))
         root, weights = _conditioning(mean, leads_cov, sites)
         return Maximiser(values.mean[star], cov[star, star], towards, root, weights)
@@ -195,7 +196,7 @@ def _conditioning(
     """`root` and `weights` of a `Maximiser`; both 0 where rounding leaves no Cholesky factor."""
     # I + p^1/2 cov p^1/2 = L L^T,   R = L^-1 p^1/2,   weights = shift - R^T R (cov shift + mean)     (ibid., eq. 3.60)
     root_precision = jnp.sqrt(sites.precision)
-    chol = jnp.linalg.cholesky(jnp.eye(mean.shape[0]) + root_precision[:, None] * cov * root_precision)
+    chol = jnp.linalg.cholesky(jnp.eye(mean.shape[0]) + root_precision[:, None] * cov * root_precision[None, :])
     root = solve_triangular(chol, jnp.diag(root_precision), lower=True)
     weights = sites.shift - root.T @ (root @ (cov @ sites.shift + mean))
     return jnp.nan_to_num(root), jnp.nan_to_num(weights)

@@ -1,6 +1,6 @@
-"""The commands of `fidelium`, and one-line errors for all of them.
+"""The `fidelium` application: its commands, and one-line error messages.
 
-Nothing heavy is imported here: each command imports what it needs when it runs, so that `--help` is quick.
+Each command imports heavy packages only when it runs, so `--help` is fast.
 """
 
 from __future__ import annotations
@@ -31,16 +31,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser raises: its base class, which Typer took over from click under another name."""
-
 _NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
-"""So that -1.5 is a value; an option that does not exist is then no number either."""
+"""Lets -1.5 be a value; an unknown option is then rejected because it is not a number."""
 
-_MANY_OBJECTS = 50_000
-"""New objects before Python looks for garbage. With its own limit of 700, that takes a tenth of a short command."""
+_GC_THRESHOLD = 50_000
+"""New objects before a garbage collection. With Python's default of 700, collecting takes 10 % of a short command."""
 
-_RUN, _LOOK, _DATA, _BUILT_IN = "Run a study", "Look at a study", "Bring data in and out", "Built in"
+_RUN, _INSPECT, _DATA, _BUILT_IN = "Run a study", "Inspect a study", "Import and export", "Built in"
 
 app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
 app.command(
@@ -60,18 +57,18 @@ app.command(
     rich_help_panel=_RUN,
 )(tell)
 app.command(
-    epilog=examples("fidelium status study.yaml --watch", "fidelium status study.yaml --json"), rich_help_panel=_LOOK
+    epilog=examples("fidelium status study.yaml --watch", "fidelium status study.yaml --json"), rich_help_panel=_INSPECT
 )(status)
-app.command(epilog=examples("fidelium best study.yaml --json"), rich_help_panel=_LOOK)(best)
-app.command(epilog=examples("fidelium recommend study.yaml"), rich_help_panel=_LOOK)(recommend)
+app.command(epilog=examples("fidelium best study.yaml --json"), rich_help_panel=_INSPECT)(best)
+app.command(epilog=examples("fidelium recommend study.yaml"), rich_help_panel=_INSPECT)(recommend)
 app.command(
     epilog=examples(
         "fidelium predict study.yaml --at height=0.1 --at layers=2 --at core=foam",
         "fidelium predict study.yaml --designs designs.csv --fidelity coarse --json",
     ),
-    rich_help_panel=_LOOK,
+    rich_help_panel=_INSPECT,
 )(predict)
-app.add_typer(plot, name="plot", rich_help_panel=_LOOK)
+app.add_typer(plot, name="plot", rich_help_panel=_INSPECT)
 app.command(
     epilog=examples("fidelium export study.yaml trials.csv", "fidelium export study.yaml trials.parquet"),
     rich_help_panel=_DATA,
@@ -94,12 +91,12 @@ app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends with one line on stderr and exit code 2."""
-    gc.set_threshold(_MANY_OBJECTS)
+    gc.set_threshold(_GC_THRESHOLD)
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
-    except _USAGE_ERROR as error:
-        _fail(error.format_message())  # pyright: ignore[reportAttributeAccessIssue]
+    except typer.TyperException as error:  # bad arguments
+        _fail(error.format_message())
     except FideliumError as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -114,8 +111,8 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(show: bool) -> None:
+    if show:
         typer.echo(f"fidelium {__version__}")
         raise typer.Exit
 

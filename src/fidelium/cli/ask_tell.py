@@ -1,4 +1,4 @@
-"""`fidelium ask` and `fidelium tell`: for people and scripts that run the simulations themselves."""
+"""`fidelium ask` and `fidelium tell`: for people and scripts that run simulations themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fidelium.cli.locate import find, open_study, start_study
+from fidelium.cli.locate import find, open_study
 from fidelium.cli.options import Name, Where
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
@@ -21,22 +21,21 @@ def ask(
     where: Where,
     name: Name = None,
     budget: Annotated[
-        float | None, typer.Option(help="Cost units to spend in total.", show_default="the file's, or no limit")
+        float | None, typer.Option(help="Total budget, in cost units.", show_default="the file's, or no limit")
     ] = None,
 ) -> None:
     """Print the next trial to evaluate, as JSON: number, params, fidelity, cost.
 
-    The exit code is 1 if the budget is spent.
+    The exit code is 1 if the remaining budget is below the cheapest run.
     """
-    place = find(where, name)
-    file_budget = math.inf if place.budget is None else place.budget
-    total = file_budget if budget is None else budget
-    study = start_study(place)
-    try:
-        trial = study.ask(total)
-    except BudgetError as spent:  # no mistake: a script's loop ends here
-        say(f"nothing to ask: {spent}")
-        raise typer.Exit(1) from None
+    found = find(where, name)
+    file_budget = math.inf if found.budget is None else found.budget
+    with open_study(found, create=True) as study:
+        try:
+            trial = study.ask(file_budget if budget is None else budget)
+        except BudgetError as error:  # not a usage error: this ends a script's loop
+            say(f"nothing to ask: {error}")
+            raise typer.Exit(1) from None
     rung = trial.fidelity
     print_json({"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost})
 
@@ -46,56 +45,62 @@ def tell(
     number: Annotated[
         str, typer.Argument(help="The trial's number, or - to read JSON from stdin.", show_default=False)
     ],
-    value: Annotated[str | None, typer.Argument(help="What was observed.", show_default=False)] = None,
+    value: Annotated[str | None, typer.Argument(help="Observed value.", show_default=False)] = None,
     name: Name = None,
-    failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
-    measured_cost: Annotated[float | None, typer.Option(help="What it really cost; recorded, not counted.")] = None,
-    give_back: Annotated[bool, typer.Option("--give-back", help="Queue it again, for whoever asks next.")] = False,
+    failed: Annotated[
+        str | None, typer.Option(help="Mark the trial as failed, with this reason.", metavar="REASON")
+    ] = None,
+    measured_cost: Annotated[float | None, typer.Option(help="Actual cost; recorded, not counted.")] = None,
+    give_back: Annotated[
+        bool, typer.Option("--give-back", help="Put the trial back into the queue for the next ask.")
+    ] = False,
 ) -> None:
-    """Finish a trial that was asked for, with its value or the reason why there is none.
+    """Record the value of a trial, or the reason why it failed.
 
-    With - as the number, it is read from stdin: {"number": 3, "value": 1.5}, or {"number": 3, "failed": "why"}, with
-    "measured_cost" if it is known.
+    With - as the number, JSON is read from stdin: {"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with
+    an optional "measured_cost".
     """
-    told = {"number": number, "value": _number(value), "failed": failed, "measured_cost": measured_cost}
+    result = {"number": number, "value": _parse_value(value), "failed": failed, "measured_cost": measured_cost}
     if number == "-":
-        if any(each is not None for each in (value, failed, measured_cost)):
-            raise SettingError("with - everything comes from stdin: leave the value and the options out")
-        told = _from_stdin()
-    study, trial = open_study(find(where, name)), _trial_number(told.pop("number", None))
-    if give_back:
-        ended = study.give_back(trial)
-    else:
-        ended = study.tell(trial, told.get("value"), failed=told.get("failed"), measured_cost=told.get("measured_cost"))
-    left = sum(each.state.is_pending for each in study.trials)
-    say(f"trial {trial} is {ended.state}; {counted(left, 'trial')} pending")
+        if any(given is not None for given in (value, failed, measured_cost)):
+            raise SettingError("with - the result is read from stdin; remove the value and the options")
+        result = _read_stdin()
+    trial = _parse_number(result.pop("number", None))
+    with open_study(find(where, name)) as study:
+        if give_back:
+            finished = study.give_back(trial)
+        else:
+            reason, cost = result.get("failed"), result.get("measured_cost")
+            finished = study.tell(trial, result.get("value"), failed=reason, measured_cost=cost)
+        pending = len(study.snapshot().pending)
+    say(f"trial {trial} is {finished.state}; {counted(pending, 'trial')} pending")
 
 
-def _from_stdin() -> dict[str, Any]:
-    """What stdin tells.
+def _read_stdin() -> dict[str, Any]:
+    """The result given as JSON on stdin.
 
     Raises:
-        SettingError: if it is not an object of the fields there are.
+        SettingError: if it is not an object with known keys.
     """
-    form = '{"number": 3, "value": 1.5}, or {"number": 3, "failed": "why"}, with "measured_cost" if it is known'
+    form = '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost"'
     try:
-        told = json.load(sys.stdin)
-    except ValueError as error:  # also what is no text
-        raise SettingError(f"stdin must hold JSON like {form}; it holds none: {error}") from None
-    if not isinstance(told, dict) or not set(told) <= set(_FIELDS) or "number" not in told:
-        raise SettingError(f"stdin must hold JSON like {form}; got {json.dumps(told)[:200]}")
-    return told
+        result = json.load(sys.stdin)
+    except ValueError as error:  # includes UnicodeDecodeError
+        raise SettingError(f"expected JSON like {form} on stdin; this is not JSON: {error}") from None
+    if not isinstance(result, dict) or not set(result) <= set(_FIELDS) or "number" not in result:
+        raise SettingError(f"expected JSON like {form} on stdin, got {json.dumps(result)[:200]}")
+    return result
 
 
-def _number(text: str | None) -> float | None:
+def _parse_value(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
         raise SettingError(f"a value must be a number, got {text!r}") from None
 
 
-def _trial_number(told: object) -> int:
-    text = "" if isinstance(told, (bool, float)) else str(told)
+def _parse_number(number: object) -> int:
+    text = "" if isinstance(number, (bool, float)) else str(number)
     if not text.isascii() or not text.isdigit():
-        raise SettingError(f"a trial's number is a whole number from 0, got {told!r}")
+        raise SettingError(f"a trial's number must be a whole number from 0, got {number!r}")
     return int(text)

@@ -13,20 +13,19 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fidelium.experiments.report import Style
+    from fidelium.experiments.report import ReportOptions
     from fidelium.experiments.spec import Spec
     from fidelium.experiments.speed import Speed
 
-
-bench = typer.Typer(help="Measure strategies (their regret against cost, and their speed), and storages.")
+bench = typer.Typer(help="Benchmark strategies (regret against cost, and speed) and storages.")
 
 RESULTS = Path("results")
-"""Where records go: the shipped experiments share them, for their studies are the same."""
+"""Default folder for records, shared by the shipped experiments: a study of two of them is run once."""
 
-Workers = Annotated[int, typer.Option(help="Processes at once, one core each.", min=1)]
+Workers = Annotated[int, typer.Option(help="Parallel processes, one core each.", min=1)]
 Quick = Annotated[bool, typer.Option("--quick", help="Two seeds, a third of the budget.")]
-Out = Annotated[Path, typer.Option(help="Folder for the records; complete studies are not run again.")]
-Page = Annotated[Path | None, typer.Option(help="Page to write; in the folder if none is given.")]
+Out = Annotated[Path, typer.Option(help="Folder for the records; completed studies are not run again.")]
+Page = Annotated[Path | None, typer.Option(help="Report to write; by default in the folder.")]
 
 
 @bench.command()
@@ -34,45 +33,45 @@ def run(
     spec: Annotated[Path, typer.Argument(help="YAML file: problems, strategies, seeds, budgets.")],
     workers: Workers = 2,
     quick: Quick = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for everything; results/NAME if none is given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all output; by default results/NAME.")] = None,
 ) -> None:
-    """Run an experiment that a file describes; killed and started again it does only what is missing."""
-    from fidelium.experiments.report import ARENA, BESIDE
+    """Run an experiment described by a file; if interrupted, the same command resumes it."""
+    from fidelium.experiments.report import ARENA, RATIOS
     from fidelium.experiments.spec import load_spec
 
-    wanted = load_spec(spec)
-    folder = out or RESULTS / wanted.name
-    style = ARENA if wanted.baseline is None else BESIDE
-    _run_and_report(wanted, style, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
+    experiment = load_spec(spec)
+    folder = out or RESULTS / experiment.name
+    options = ARENA if experiment.baseline is None else RATIOS
+    _run_and_report(experiment, options, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
 @bench.command()
 def paper(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
-    """Repeat the paper's comparison of seven methods and draw its figures: regrets and query times."""
+    """Reproduce the paper's comparison of seven methods and its figures: regrets and query times."""
     _run_shipped("paper", quick, workers, out, report)
 
 
 @bench.command()
 def arena(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
-    """Run ours beside outside peers: BoTorch, Optuna, SMAC; needs the extra `peers`."""
+    """Compare fidelium with BoTorch, Optuna and SMAC; needs the extra `peers`."""
     _run_shipped("arena", quick, workers, out, report)
 
 
 @bench.command()
 def robustness(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
-    """Run the default on problems with good, useless and misleading cheap fidelities, beside one that ignores them."""
+    """Compare the default with a single-fidelity method where cheap fidelities are good, useless or misleading."""
     _run_shipped("robustness", quick, workers, out, report)
 
 
 @bench.command()
 def ablation(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
-    """Run the default, and the default without each of its parts in turn."""
+    """Compare the default with versions that each lack one of its parts."""
     _run_shipped("ablation", quick, workers, out, report)
 
 
 @bench.command()
 def regret(
-    problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. The paper's if none.")] = None,
+    problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. By default the paper's.")] = None,
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy or peer; may be repeated.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, as 0-4 or 0,3,7.")] = "0-4",
     budget: Annotated[float | None, typer.Option(help="Cost units each study may spend.")] = None,
@@ -82,8 +81,8 @@ def regret(
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
     from fidelium.cli.bench_live import print_tables, run_experiment
-    from fidelium.experiments.report import regret_tables, summary_tables, time_table
     from fidelium.experiments.spec import SYNTHETIC, make_spec
+    from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
     plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
@@ -107,11 +106,11 @@ def speed(
     sizes: Annotated[
         list[str] | None, typer.Option(help="Observations per fidelity, as 20/20/2, or in total; may be repeated.")
     ] = None,
-    steady: Annotated[int, typer.Option(help="Suggestions after the first to take the median of.", min=1)] = 5,
+    steady: Annotated[int, typer.Option(help="Number of suggestions after the first, for the median.", min=1)] = 5,
     growth: Annotated[bool, typer.Option("--growth", help="Compare 500 with 4000 observations, mostly cheap.")] = False,
     json: Annotated[Path | None, typer.Option(help="File to write the results to, as JSON.")] = None,
 ) -> None:
-    """Time suggestions on one core: the first of a new process, without and with its cache, and steady ones."""
+    """Time suggestions on one core: the first of a new process, without and with a filled cache, and later ones."""
     from json import dumps
 
     from rich.console import Console
@@ -121,67 +120,67 @@ def speed(
     from fidelium.strategies import registry
 
     chosen = problems.get(problem)
-    # the paper's learning takes minutes a step on 4,000 observations: growth is measured where it is asked for
+    # with 4,000 observations dnn-mfbo-paper takes minutes per step: measure its growth only on request
     strategies = strategy or ([registry.DEFAULT] if growth else ["dnn-mfbo", "dnn-mfbo-paper"])
     for name in strategies:
         registry.check(name)
-    wanted = [measuring.parse_sizes(text, chosen) for text in sizes or []]
-    wanted += measuring.growth_sizes(chosen) if growth else []
+    observations = [measuring.parse_sizes(text, chosen) for text in sizes or []]
+    observations += measuring.growth_sizes(chosen) if growth else []
     results: list[Speed] = []
     for name in strategies:
-        for each in wanted or [tuple(chosen.initial.values())]:
-            with Console(stderr=True).status(f"measuring {name} with {'/'.join(map(str, each))} observations"):
-                results.append(measuring.measure_speed(problem, name, each, steady))
+        for counts in observations or [tuple(chosen.initial.values())]:
+            with Console(stderr=True).status(f"measuring {name} with {'/'.join(map(str, counts))} observations"):
+                results.append(measuring.measure_speed(problem, name, counts, steady))
     _print_speeds(results)
-    for each in results:
-        took = f"{each.all_seconds / 60:.1f} minutes, {each.all_processor / 60:.1f} of them of the processor"
-        typer.echo(f"{each.strategy}: {each.suggestions} suggestions of a new process, cache filled, took {took}")
+    for result in results:
+        time = f"{result.all_seconds / 60:.1f} minutes ({result.all_processor / 60:.1f} minutes of CPU time)"
+        typer.echo(f"{result.strategy}: {result.suggestions} suggestions of a new process, cache filled, took {time}")
     if growth:
         _print_growth(results)
     if json is not None:
-        json.write_text(dumps(measuring.report(results), indent=2) + "\n")
+        json.write_text(dumps(measuring.speed_report(results), indent=2) + "\n")
         typer.echo(f"results written to {json}")
 
 
 @bench.command()
 def storage(
     url: Annotated[
-        list[str] | None, typer.Argument(help="Storages to measure; memory and a new SQLite file if none is given.")
+        list[str] | None, typer.Argument(help="Storages to measure; by default memory and a new SQLite file.")
     ] = None,
-    processes: Annotated[list[int] | None, typer.Option(help="Processes at once; may be repeated.", min=1)] = None,
-    trials: Annotated[int, typer.Option(help="Trials in all.", min=1)] = 400,
+    processes: Annotated[list[int] | None, typer.Option(help="Parallel processes; may be repeated.", min=1)] = None,
+    trials: Annotated[int, typer.Option(help="Total number of trials.", min=1)] = 400,
 ) -> None:
-    """Time what a storage does for an ask and for a tell, without choosing or evaluating anything.
+    """Time the storage operations of an ask and of a tell, without choosing or evaluating anything.
 
     Example: fidelium bench storage sqlite:///night.db postgresql://me@server/studies --processes 1 --processes 4
     """
     from rich.console import Console
     from rich.table import Table
 
-    from fidelium.experiments.storage_speed import measure
+    from fidelium.experiments.storage_speed import measure_storage
 
     table = Table("storage", "processes", "asks / s", "tells / s", "load all, s", title=f"{trials} trials")
-    with _places(url) as places:
-        for name, place in places.items():
+    with _storages(url) as storages:
+        for name, address in storages.items():
             for count in processes or [1, 4]:
                 with Console(stderr=True).status(f"measuring {name} with {count} processes"):
-                    speed = measure(place, count, trials)
+                    speed = measure_storage(address, count, trials)
                 rates = (f"{speed.asks_per_second:,.0f}", f"{speed.tells_per_second:,.0f}", f"{speed.load_seconds:.3f}")
                 table.add_row(name, str(count), *rates)
     Console().print(table)
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ARENA, BESIDE, PAPER, PARTS
+    from fidelium.experiments.report import ABLATION, ARENA, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    style = {"paper": PAPER, "arena": ARENA, "robustness": BESIDE, "ablation": PARTS}[name]
+    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION}[name]
     command = f"fidelium bench {name}"
-    _run_and_report(shipped_spec(name), style, command, quick, workers, folder, page or folder / f"{name}.md")
+    _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")
 
 
 def _run_and_report(
-    spec: Spec, style: Style, command: str, quick: bool, workers: int, folder: Path, page: Path
+    spec: Spec, options: ReportOptions, command: str, quick: bool, workers: int, folder: Path, page: Path
 ) -> None:
     from fidelium.cli.bench_live import print_tables, run_experiment
     from fidelium.experiments.report import headline_tables, write_report
@@ -189,8 +188,8 @@ def _run_and_report(
     spec, command = (spec.quick(), f"{command} --quick") if quick else (spec, command)
     runs, failed = run_experiment(spec, folder, workers)
     if runs:
-        print_tables(headline_tables(spec, runs, style))
-        for file in write_report(spec, runs, style, command, page, folder):
+        print_tables(headline_tables(spec, runs, options))
+        for file in write_report(spec, runs, options, command, page, folder):
             typer.echo(f"written: {file}")
     if failed:
         raise typer.Exit(1)
@@ -224,12 +223,12 @@ def _print_growth(results: Sequence[Speed]) -> None:
 
 
 @contextmanager
-def _places(urls: list[str] | None) -> Iterator[dict[str, str | None]]:
-    """What to call each storage, and its URL, None for memory."""
+def _storages(urls: list[str] | None) -> Iterator[dict[str, str | None]]:
+    """Name -> URL of each storage, None for memory."""
     if urls:
         from fidelium.storage.sql.url import parse_address
 
-        yield {str(parse_address(url)): url for url in urls}  # without passwords
+        yield {str(parse_address(url)): url for url in urls}  # names without passwords
         return
     with tempfile.TemporaryDirectory(prefix="fidelium-") as folder:
         yield {"memory": None, "SQLite": f"sqlite:///{Path(folder) / 'speed.db'}"}

@@ -1,4 +1,4 @@
-"""Running an experiment from the command line: an estimate, a live table, a bar, a line per study."""
+"""Live display of a running experiment: time estimate, regret table, progress bar, one line per study."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from fidelium.experiments.records import Cell, Run, is_complete, load_run
 from fidelium.experiments.runner import Clock, run_cells
 
 if TYPE_CHECKING:
-    from fidelium.experiments.metrics import Table
     from fidelium.experiments.spec import Spec
+    from fidelium.experiments.tables import Table
 
 
 def run_experiment(spec: Spec, folder: Path, workers: int) -> tuple[list[Run], bool]:
-    """Run what is missing of an experiment, showing how far it is.
+    """Run the missing studies of an experiment with a live display.
 
     Returns:
-        All complete runs, and whether some study failed.
+        All completed runs, and whether a study failed.
     """
     cells = spec.cells()
     make_folder(folder)
-    screen = _Screen(spec, cells, folder, workers)
-    screen.announce()
-    with screen.live:
-        run_cells(cells, folder, workers, screen.finished, screen.tick)
-    return [load_run(cell, folder) for cell in cells if is_complete(cell, folder)], screen.failed
+    display = _Display(spec, cells, folder, workers)
+    display.announce()
+    with display.live:
+        run_cells(cells, folder, workers, display.finished, display.tick)
+    return [load_run(cell, folder) for cell in cells if is_complete(cell, folder)], display.failed
 
 
 def print_tables(tables: Sequence[Table]) -> None:
@@ -47,8 +47,8 @@ def print_tables(tables: Sequence[Table]) -> None:
         Console().print(grid)
 
 
-class _Screen:
-    """What is shown while an experiment runs."""
+class _Display:
+    """The live display of a running experiment."""
 
     def __init__(self, spec: Spec, cells: Sequence[Cell], folder: Path, workers: int) -> None:
         self.failed = False
@@ -67,19 +67,19 @@ class _Screen:
         self.live = Live(console=self._console, refresh_per_second=1, transient=True, get_renderable=self._render)
 
     def announce(self) -> None:
-        """Say what there is to do, and how long it will take."""
-        done, all_of_them = len(self._runs), len(self._cells)
-        known = f"{done} of them complete already, " if done else ""
-        self._console.print(f"{all_of_them} studies, {known}{self._left()} to go", highlight=False)
+        """Print the number of studies and the estimated time."""
+        done, total = len(self._runs), len(self._cells)
+        completed = f"{done} already complete, " if done else ""
+        self._console.print(f"{total} studies, {completed}{self._left()} left", highlight=False)
 
     def tick(self) -> None:
-        """Bring the bar up to date."""
+        """Update the progress bar."""
         shares = sum(self._clock.share(cell) for cell in self._cells)
         done = f"{len(self._runs)} of {len(self._cells)} studies"
-        self._bar.update(self._task, completed=shares, description=done, left=f"{self._left()} to go")
+        self._bar.update(self._task, completed=shares, description=done, left=f"{self._left()} left")
 
     def finished(self, cell: Cell, error: BaseException | None) -> None:
-        """Tell how a study ended."""
+        """Print the outcome of a study."""
         self.failed |= error is not None
         if error is None:
             self._runs[cell] = load_run(cell, self._folder)
@@ -89,36 +89,36 @@ class _Screen:
         return f"about {timedelta(seconds=round(self._clock.seconds_left()))}"
 
     def _render(self) -> Group:
-        """Median simple regrets so far, and the bar."""
-        return Group(so_far(self._cells, self._runs), self._bar)
+        """The regret table and the progress bar."""
+        return Group(regret_table(self._cells, self._runs), self._bar)
 
 
-def so_far(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> Grid:
-    """How many studies are complete, and their median simple regret at the end, by problem and strategy.
+def regret_table(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> Grid:
+    """Number of completed studies and their median final simple regret, by problem and strategy.
 
-    Whatever there is more of has the rows: a terminal has more room for them than for columns.
+    Problems are the rows if there are more of them than strategies, since a terminal has more room for rows.
     """
     problems = list(dict.fromkeys(cell.problem for cell in cells))
     strategies = list(dict.fromkeys(cell.strategy for cell in cells))
     groups: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.problem, cell.strategy].append(cell)
-    ended = {both: _ended(same, runs) for both, same in groups.items()}
-    caption = "studies complete, median simple regret at the end"
+    texts = {pair: _regret_text(same, runs) for pair, same in groups.items()}
+    caption = "completed studies, median final simple regret"
     if len(problems) > len(strategies):
         grid = Grid("problem", *strategies, caption=caption)
         for problem in problems:
-            grid.add_row(problem, *(ended[problem, strategy] for strategy in strategies))
+            grid.add_row(problem, *(texts[problem, strategy] for strategy in strategies))
     else:
         grid = Grid("strategy", *problems, caption=caption)
         for strategy in strategies:
-            grid.add_row(strategy, *(ended[problem, strategy] for problem in problems))
+            grid.add_row(strategy, *(texts[problem, strategy] for problem in problems))
     return grid
 
 
-def _ended(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> str:
-    ended = [runs[cell].simple_regret(cell.budget) for cell in cells if cell in runs]
-    return f"{len(ended)}/{len(cells)}" + (f"  {median(ended):.2g}" if ended else "")
+def _regret_text(cells: Sequence[Cell], runs: Mapping[Cell, Run]) -> str:
+    regrets = [runs[cell].simple_regret(cell.budget) for cell in cells if cell in runs]
+    return f"{len(regrets)}/{len(cells)}" + (f"  {median(regrets):.2g}" if regrets else "")
 
 
 def _outcome(cell: Cell, run: Run | None, error: BaseException | None) -> str:
@@ -127,10 +127,10 @@ def _outcome(cell: Cell, run: Run | None, error: BaseException | None) -> str:
         return f"{title}: failed: {type(error).__name__}: {error}"
     used = [query["fidelity"] for query in run.queries]
     counts = ", ".join(f"{used.count(name)} {name}" for name in dict.fromkeys(used))
-    warned = f", {len(run.end['warnings'])} warnings" if run.end["warnings"] else ""
+    warnings = f", {len(run.end['warnings'])} warnings" if run.end["warnings"] else ""
     return (
         f"{title}: simple regret {run.simple_regret(cell.budget):.3g}, recommended "
-        f"{run.recommendation_regret(cell.budget):.3g}; {counts}; {run.end['seconds']:.0f} s{warned}"
+        f"{run.recommendation_regret(cell.budget):.3g}; {counts}; {run.end['seconds']:.0f} s{warnings}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`fidelium demo`: a built-in problem optimised while you watch, with pictures at the end."""
+"""`fidelium demo`: optimise a built-in problem, and draw figures of the result."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fidelium.cli.options import StrategyOption, strategy_options
 from fidelium.cli.output import make_folder
 
 if TYPE_CHECKING:
@@ -17,28 +18,35 @@ if TYPE_CHECKING:
     from fidelium.study import Study
 
 _TARGET_QUERIES = 6
-"""Queries at the target that the default budget buys after the initial design, if nothing cheaper were asked."""
+"""Queries at the target that the default budget covers after the initial design."""
 
 
 def demo(
     name: Annotated[
-        str | None, typer.Argument(metavar="PROBLEM", help="Built-in problem, as `fidelium problems` lists them.")
+        str | None, typer.Argument(metavar="PROBLEM", help="Built-in problem; `fidelium problems` lists them.")
     ] = None,
     problem: Annotated[str, typer.Option(help="The same, as an option.")] = "levy",
     strategy: Annotated[str, typer.Option(help="How to choose what to evaluate.")] = "dnn-mfbo",
-    seed: Annotated[int, typer.Option(help="Where all randomness comes from.", min=0)] = 0,
+    option: StrategyOption = None,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     budget: Annotated[float | None, typer.Option(help="Cost units to spend.", show_default="by the problem")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("demo"),
 ) -> None:
-    """Optimise a built-in problem, print what was found and what it cost, and draw a picture of it."""
+    """Optimise a built-in problem, print the result and its cost, and draw figures."""
     from rich.console import Console
 
     from fidelium import create_study, problems
-    from fidelium.study.runner import checked_budget
+    from fidelium.definition import checked_budget
 
     chosen = problems.get(problem if name is None else name)
     study = create_study(
-        chosen.space, chosen.ladder, direction=chosen.direction, strategy=strategy, seed=seed, name=chosen.name
+        chosen.space,
+        chosen.ladder,
+        direction=chosen.direction,
+        strategy=strategy,
+        strategy_options=strategy_options(option or []),
+        seed=seed,
+        name=chosen.name,
     )
     total = checked_budget(study.ladder, _default_budget(study) if budget is None else budget)
     make_folder(out)
@@ -87,7 +95,7 @@ def _findings(study: Study, problem: Problem) -> Table:
         found = {"best observed": study.best.params, **found}
     for name, params in found.items():
         value, regret = problem.evaluate(params, target), recommendation_regret(problem, params)
-        table.add_row(name, *_texts(params), f"{value:.5g}", f"{max(regret, 0.0):.2g}")
+        table.add_row(name, *_format_values(params), f"{value:.5g}", f"{max(regret, 0.0):.2g}")
     return table
 
 
@@ -95,7 +103,7 @@ def _distance(problem: Problem, one: dict[str, object], other: dict[str, object]
     return float(sum(abs(problem.space.encode(one) - problem.space.encode(other))))
 
 
-def _texts(params: dict[str, object]) -> list[str]:
+def _format_values(params: dict[str, object]) -> list[str]:
     return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in params.values()]
 
 
@@ -106,22 +114,22 @@ def _costs(study: Study) -> Table:
     table = Table("fidelity", box=SIMPLE_HEAD, show_footer=True)
     for header in ("cost each", "queries", "cost", "share"):
         table.add_column(header, justify="right")
-    for rung in study.ladder:
-        queries = sum(trial.fidelity == rung for trial in study.trials)
-        cost = queries * rung.cost
+    now = study.snapshot()
+    for used in now.usage:
+        rung = used.fidelity
         name = f"{rung.name} (target)" if rung == study.ladder.target else rung.name
-        table.add_row(name, f"{rung.cost:g}", str(queries), f"{cost:g}", f"{cost / study.spent:.0%}")
-    footers = ("all", "", str(len(study.trials)), f"{study.spent:g}", "100%")
+        table.add_row(name, f"{rung.cost:g}", str(used.trials), f"{used.cost:g}", f"{used.cost / now.spent:.0%}")
+    footers = ("all", "", str(len(now.trials)), f"{now.spent:g}", "100%")
     for column, footer in zip(table.columns, footers, strict=True):
         column.footer = footer
     return table
 
 
 def _draw(study: Study, problem: Problem, out: Path) -> list[Path]:
-    """Write the pictures: the study, and the best design if a simulation is behind it; their paths without suffix."""
+    """Write the figures of the study and, for a simulated problem, of the best design; returns paths without suffix."""
     from fidelium import plots
 
-    known = None if problem.simulated else problem  # the truth of a simulation takes too long to draw
+    known = None if problem.simulated else problem  # a simulation is too slow to draw everywhere
     figures = {"overview": plots.overview(study, optimum=problem.optimum, problem=known)}
     if problem.simulated:
         best = study.recommend().params if study.best is None else study.best.params

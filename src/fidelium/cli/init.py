@@ -12,17 +12,21 @@ import typer
 from fidelium.cli.output import command, make_folder, print_json
 from fidelium.errors import SettingError
 
+_STUDY, _SIMULATOR, _SCHEMA = "study.yaml", "simulator.py", "study.schema.json"
+
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; it is made if it is not there.")] = Path("."),
+    folder: Annotated[Path, typer.Argument(help="Folder for the files; it is created if it does not exist.")] = Path(
+        "."
+    ),
 ) -> None:
     """Write a commented study.yaml with a small simulator, to start from.
 
-    Nothing that is there is overwritten.
+    Existing files are not overwritten.
     """
     files = {make_folder(folder) / name: text for name, text in _starter_files().items()}
-    if there := [str(path) for path in files if path.exists()]:
-        raise SettingError(f"{', '.join(map(repr, there))} would be overwritten; choose another folder")
+    if existing := [str(path) for path in files if path.exists()]:
+        raise SettingError(f"{', '.join(map(repr, existing))} would be overwritten; choose another folder")
     for path, text in files.items():
         _write(path, text)
         typer.echo(f"wrote {path}")
@@ -30,10 +34,19 @@ def init(
 
 
 def schema() -> None:
-    """Print the JSON schema of study.yaml, by which editors check and complete it."""
+    """Print the JSON schema of study.yaml, for validation and completion in editors."""
     from fidelium.config import study_schema
 
     print_json(study_schema())
+
+
+def _starter_files() -> dict[str, str]:
+    """The files that `fidelium init` writes, by name: the study, its simulator, and the schema for editors."""
+    from fidelium.config import study_schema
+
+    shipped = resources.files("fidelium.config") / "shipped"
+    texts = {name: (shipped / name).read_text(encoding="utf-8") for name in (_STUDY, _SIMULATOR)}
+    return {**texts, _SCHEMA: json.dumps(study_schema(), indent=2) + "\n"}
 
 
 def _write(path: Path, text: str) -> None:
@@ -42,15 +55,3 @@ def _write(path: Path, text: str) -> None:
             stream.write(text)
     except OSError as error:
         raise SettingError(f"cannot write {str(path)!r}: {error.strerror}") from None
-
-
-_STUDY, _SIMULATOR, _SCHEMA = "study.yaml", "simulator.py", "study.schema.json"
-
-
-def _starter_files() -> dict[str, str]:
-    """All files that `fidelium init` writes, by name: the study's file, its simulator, and the schema for editors."""
-    from fidelium.config import study_schema
-
-    shipped = resources.files("fidelium.config") / "shipped"
-    texts = {name: (shipped / name).read_text(encoding="utf-8") for name in (_STUDY, _SIMULATOR)}
-    return {**texts, _SCHEMA: json.dumps(study_schema(), indent=2) + "\n"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fidelium.cli.locate import Place, find, open_study, peek, store_of
+from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import console, counted, design, duration, first_line, grid, number, print_json, visible
 from fidelium.errors import NoDataError, SettingError
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from fidelium.cli.summary import Summary
+    from fidelium.history import Trial
+    from fidelium.snapshot import FidelityUsage, Snapshot
     from fidelium.space import Params, SearchSpace
     from fidelium.storage import StudyStore
-
 
 SHOWN = 8
 """Running trials, and failures, that the table shows at most."""
@@ -31,106 +32,146 @@ _BY_HAND = "asked by hand"
 def status(
     where: Where,
     name: Name = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on showing it until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks of --watch.", min=0.1)] = 2.0,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between updates with --watch.", min=0.1)] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Show a study: trials, cost by fidelity, the best, what runs now, and what failed and why."""
     if watch and as_json:
-        raise SettingError("--watch is for people and --json for programs: give one of them")
-    place = peek(where, name)
-    store = store_of(place)
-    if as_json:
-        print_json(_look(place, store).as_json(time.time()))
-    elif watch:
-        _watch(place, store, every)
-    else:
-        from fidelium.cli.output import console
-
-        console().print(_page(_look(place, store), time.time()))
+        raise SettingError("--watch is for people and --json for programs: pass one of them")
+    found = peek(where, name)
+    with open_store(found) as store:
+        if as_json:
+            print_json(status_json(_snapshot(found, store), time.time()))
+        elif watch:
+            _watch(found, store, every)
+        else:
+            console().print(_page(_snapshot(found, store), time.time()))
 
 
-def _look(place: Place, store: StudyStore) -> Summary:
-    from fidelium.cli.summary import Summary
+def status_json(now: Snapshot, time: float) -> dict[str, Any]:
+    """A study for programs.
 
-    return Summary(store.record, store.trials(), place.budget)
+    Args:
+        now: the study.
+        time: seconds since 1970, for the ages of running trials.
+    """
+    from fidelium.cli.table_io import trial_json
+
+    of, best = now.definition, now.best
+    return {
+        "name": of.stored_name,
+        "direction": str(of.direction),
+        "strategy": of.strategy_name,
+        "seed": of.seed,
+        "trials": len(now.trials),
+        "states": now.states,
+        "spent": now.spent,
+        "budget": None if math.isinf(now.budget) else now.budget,
+        "fidelities": [_usage_json(used) for used in now.usage],
+        "best": None if best is None else trial_json(best),
+        "running": [_running_json(trial, time) for trial in now.running],
+        "failures": [_failure_json(trial) for trial in now.failures],
+    }
 
 
-def _watch(place: Place, store: StudyStore, every: float) -> None:
+def _usage_json(used: FidelityUsage) -> dict[str, Any]:
+    name, each = used.fidelity.name, used.fidelity.cost
+    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost}
+
+
+def _running_json(trial: Trial, time: float) -> dict[str, Any]:
+    seconds = round(_age(trial, time), 1)
+    return {"number": trial.number, "fidelity": trial.fidelity.name, "worker": trial.worker, "seconds": seconds}
+
+
+def _failure_json(trial: Trial) -> dict[str, Any]:
+    reason = first_line(trial.reason)
+    return {"number": trial.number, "fidelity": trial.fidelity.name, "state": str(trial.state), "reason": reason}
+
+
+def _age(trial: Trial, time: float) -> float:
+    """Seconds since a trial was started."""
+    return 0.0 if trial.started is None else max(time - trial.started, 0.0)
+
+
+def _snapshot(found: Located, store: StudyStore) -> Snapshot:
+    from fidelium.snapshot import Snapshot
+
+    return Snapshot(store.definition, store.trials(), math.inf if found.budget is None else found.budget)
+
+
+def _watch(found: Located, store: StudyStore, every: float) -> None:
     from rich.live import Live
 
-    from fidelium.cli.output import console
-
     def page() -> RenderableType:
-        return _page(_look(place, store), time.time())
+        return _page(_snapshot(found, store), time.time())
 
     try:
         with Live(page(), console=console(), auto_refresh=False) as live:
             while True:
                 time.sleep(every)
                 live.update(page(), refresh=True)
-    except KeyboardInterrupt:  # how one leaves
+    except KeyboardInterrupt:  # the way to leave
         return
 
 
-def _page(summary: Summary, now: float) -> RenderableType:
+def _page(now: Snapshot, time: float) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(line) for line in _lines(summary)]
-    parts.append(_costs(summary))
-    if summary.running:
-        parts.append(_running(summary, now))
-    if summary.failures:
-        parts.append(_failures(summary))
+    parts: list[RenderableType] = [Text(line) for line in _lines(now)]
+    parts.append(_costs(now))
+    if now.running:
+        parts.append(_running(now, time))
+    if now.failures:
+        parts.append(_failures(now))
     return Group(*parts)
 
 
-def _lines(summary: Summary) -> list[str]:
-    record, best = summary.record, summary.best
-    states = ", ".join(f"{count} {state}" for state, count in summary.states.items() if count)
-    budget = "" if summary.budget is None else f" of {summary.budget:g} ({summary.spent / summary.budget:.0%})"
-    found = f"no value at {visible(record.ladder.target.name)} yet" if best is None else number(best.value)
+def _lines(now: Snapshot) -> list[str]:
+    of, best = now.definition, now.best
+    target = visible(of.ladder.target.name)
+    states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
+    budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
+    value = f"no value at {target} yet" if best is None else number(best.value)
     lines = [
-        f"{visible(record.name)}: {record.direction} at {visible(record.ladder.target.name)} with {record.strategy}",
-        f"trials  {len(summary.trials)}" + (f" ({states})" if states else ""),
-        f"spent   {summary.spent:g}{budget}",
-        f"best    {found}" + ("" if best is None else f" in trial {best.number}"),
+        f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
+        f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
+        f"spent   {now.spent:g}{budget}",
+        f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
     return lines if best is None else [*lines, f"        {design(best.params)}"]
 
 
-def _costs(summary: Summary) -> Table:
+def _costs(now: Snapshot) -> Table:
     table = grid("fidelity", ">cost each", ">trials", ">given", ">cost", ">share")
-    for share in summary.shares:
-        part = f"{share.cost / summary.spent:.0%}" if summary.spent else "–"
+    for used in now.usage:
         table.add_row(
-            visible(share.fidelity.name),
-            f"{share.fidelity.cost:g}",
-            str(share.trials),
-            str(share.given),
-            f"{share.cost:g}",
-            part,
+            visible(used.fidelity.name),
+            f"{used.fidelity.cost:g}",
+            str(used.trials),
+            str(used.given),
+            f"{used.cost:g}",
+            f"{used.cost / now.spent:.0%}" if now.spent else "–",
         )
     return table
 
 
-def _running(summary: Summary, now: float) -> Table:
-    from fidelium.cli.summary import age
-
-    table = grid(">trial", "fidelity", ">age", ">attempt", "worker", title=f"running: {len(summary.running)}")
-    for trial in summary.running[:SHOWN]:
+def _running(now: Snapshot, time: float) -> Table:
+    table = grid(">trial", "fidelity", ">age", ">attempt", "worker", title=f"running: {len(now.running)}")
+    for trial in now.running[:SHOWN]:
         fidelity, worker = visible(trial.fidelity.name), visible(trial.worker or _BY_HAND)
-        table.add_row(str(trial.number), fidelity, duration(age(trial, now)), str(trial.attempt), worker)
-    return _with_rest(table, len(summary.running))
+        table.add_row(str(trial.number), fidelity, duration(_age(trial, time)), str(trial.attempt), worker)
+    return _with_rest(table, len(now.running))
 
 
-def _failures(summary: Summary) -> Table:
-    title = counted(len(summary.failures), "failure")
+def _failures(now: Snapshot) -> Table:
+    title = counted(len(now.failures), "failure")
     table = grid(">trial", "fidelity", "state", "reason", title=f"{title}, newest first")
-    for trial in summary.failures[:SHOWN]:
+    for trial in now.failures[:SHOWN]:
         table.add_row(str(trial.number), visible(trial.fidelity.name), str(trial.state), first_line(trial.reason))
-    return _with_rest(table, len(summary.failures))
+    return _with_rest(table, len(now.failures))
 
 
 def _with_rest(table: Table, count: int) -> Table:
@@ -141,26 +182,29 @@ def _with_rest(table: Table, count: int) -> Table:
 
 def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     """Print the best observed trial at the target fidelity."""
-    from fidelium.cli.summary import Summary, trial_json
+    from fidelium.cli.table_io import trial_json
 
-    store = store_of(find(where, name))
-    found = Summary(store.record, store.trials(), None).best
-    if found is None:
-        raise NoDataError(f"no trial at the target, {store.record.ladder.target.name!r}, has a value yet")
+    found = find(where, name)
+    with open_store(found) as store:
+        now = _snapshot(found, store)
+    best = now.best
+    if best is None:
+        raise NoDataError(f"no trial at the target, {now.definition.ladder.target.name!r}, has a value yet")
     if as_json:
-        print_json(trial_json(found))
+        print_json(trial_json(best))
         return
     out = console()
-    out.print(f"{number(found.value)} at {visible(found.fidelity.name)} in trial {found.number}")
-    out.print(design(found.params))
+    out.print(f"{number(best.value)} at {visible(best.fidelity.name)} in trial {best.number}")
+    out.print(design(best.params))
 
 
 def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
-    """Print the design to take now: where the model expects most of the target.
+    """Print the recommended design: where the model expects the best value at the target.
 
-    The model is fitted for it, which takes some seconds.
+    Fitting the model takes some seconds.
     """
-    choice = open_study(find(where, name)).recommend()
+    with open_study(find(where, name)) as study:
+        choice = study.recommend()
     if as_json:
         print_json({"params": choice.params, "mean": choice.mean, "std": choice.std})
         return
@@ -177,15 +221,15 @@ def predict(
     fidelity: Annotated[str | None, typer.Option(help="The fidelity to predict.", show_default="the target")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what the model expects of designs: mean and standard deviation.
+    """Print the model's mean and standard deviation at designs.
 
-    The model is fitted for it, which takes some seconds.
+    Fitting the model takes some seconds.
     """
-    study = open_study(find(where, name))
-    wanted = _wanted(study.space, at, designs)
-    rung = study.ladder.target if fidelity is None else study.ladder[study.ladder.index(fidelity)]
-    means, stds = study.predict(wanted, rung)
-    rows = [(params, float(mean), float(std)) for params, mean, std in zip(wanted, means, stds, strict=True)]
+    with open_study(find(where, name)) as study:
+        points = _designs(study.space, at, designs)
+        rung = study.ladder.target if fidelity is None else study.ladder[study.ladder.index(fidelity)]
+        means, stds = study.predict(points, rung)
+    rows = [(params, float(mean), float(std)) for params, mean, std in zip(points, means, stds, strict=True)]
     if as_json:
         answers = [{"params": params, "mean": mean, "std": std} for params, mean, std in rows]
         print_json({"fidelity": rung.name, "predictions": answers})
@@ -196,11 +240,11 @@ def predict(
     console().print(table)
 
 
-def _wanted(space: SearchSpace, at: list[str] | None, designs: Path | None) -> list[Params]:
+def _designs(space: SearchSpace, at: list[str] | None, designs: Path | None) -> list[Params]:
     from fidelium.cli.table_io import parse_design, read_designs
 
     if (at is None) == (designs is None):
-        raise SettingError("say what to predict: either --at name=value for each parameter, or --designs FILE.csv")
+        raise SettingError("pass the designs to predict: --at name=value for each parameter, or --designs FILE.csv")
     return read_designs(designs, space) if designs is not None else [parse_design(space, at or [])]
 
 

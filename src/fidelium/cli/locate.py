@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class Located:
     """Where a study is.
 
     Args:
         where: what the user wrote.
         storage: the URL of its storage.
         name: what it is called; None for the only one in its storage.
-        budget: what it may spend in total, if that is written down.
-        file: the file that describes it, if that was named and read.
+        budget: what it may spend in total, if a file says so.
+        file: the study file, if it was read.
     """
 
     where: str
@@ -39,123 +41,136 @@ class Place:
         return command(*name.split(), self.where, *more, *named)
 
     def shown(self) -> str:
-        """The storage as it may be shown to anybody: without its password."""
+        """The storage without its password."""
         from fidelium.storage.sql.url import parse_address
 
         return str(parse_address(self.storage))
 
 
 def is_url(where: str) -> bool:
-    """Whether this is the URL of a storage; else it is a path."""
+    """Whether this is the URL of a storage; otherwise it is a path."""
     return "://" in where
 
 
-def find(where: str, name: str | None = None) -> Place:
-    """Where the study is that a command is about.
+def find(where: str, name: str | None = None) -> Located:
+    """The study that a command is about.
 
     Raises:
         ConfigError: if the file cannot be read or is not valid.
-        SettingError: if a name is given beside a file.
+        SettingError: if a file is given with a name that is not its own.
     """
     if is_url(where):
-        return Place(where, where, name)
+        return Located(where, where, name)
     from fidelium import config
 
     file = config.load_study_file(Path(where))
-    _check_name(where, name, file.name)
-    return Place(where, file.storage, file.name, file.budget, file)
+    _check_name(where, name, file.definition.stored_name)
+    return Located(where, file.storage, file.definition.stored_name, file.budget, file)
 
 
-def peek(where: str, name: str | None = None) -> Place:
-    """The same for commands that only look at the trials, and quickly: a file is not checked beyond what is needed.
+def peek(where: str, name: str | None = None) -> Located:
+    """The same for commands that only read trials: quick, as most of a file is not checked.
 
     Raises:
         ConfigError: if the file cannot be read, or does not say where the study is.
-        SettingError: if a name is given beside a file.
+        SettingError: if a file is given with a name that is not its own.
     """
     if is_url(where):
-        return Place(where, where, name)
+        return Located(where, where, name)
     from fidelium import config
 
     seen = config.peek_study_file(Path(where))
     if seen is None:
         return find(where, name)
     _check_name(where, name, seen.name)
-    return Place(where, seen.storage, seen.name, seen.budget)
+    return Located(where, seen.storage, seen.name, seen.budget)
 
 
-def _check_name(where: str, name: str | None, said: str) -> None:
-    if name is not None and name != said:
-        raise SettingError(f"{where} names its study {said!r} itself; leave --name out, or change it there")
-
-
-def find_file(where: str) -> tuple[Place, StudyFile]:
-    """The same for commands that run simulations: how to do so stands in the file.
+def find_file(where: str) -> tuple[Located, StudyFile]:
+    """The same for commands that run simulations, which need a study file.
 
     Raises:
         SettingError: if it is a URL.
         ConfigError: if the file cannot be read or is not valid.
     """
-    place = find(where) if not is_url(where) else None
-    if place is None or place.file is None:
-        raise SettingError("which programs to run stands in a study.yaml, so give its path instead of a URL")
-    return place, place.file
+    if is_url(where):
+        raise SettingError("running needs the path of a study.yaml, not a URL")
+    found = find(where)
+    assert found.file is not None
+    return found, found.file
 
 
-def store_of(place: Place) -> StudyStore:
-    """The trials of a study that has been started; looking at one that has not makes nothing.
+@contextmanager
+def open_store(found: Located) -> Iterator[StudyStore]:
+    """The trials of a study that exists; looking for one that does not creates nothing.
 
     Raises:
         UnknownNameError: if there is no such study.
         StorageError: if the storage cannot be opened.
     """
+    with open_storage_of(found) as storage:
+        yield storage.open(existing_name(storage, found))
+
+
+@contextmanager
+def open_study(found: Located, *, create: bool = False) -> Iterator[Study]:
+    """A study, with the strategy that its file names now.
+
+    Args:
+        found: where it is.
+        create: whether a study that does not exist yet is created from its file.
+
+    Raises:
+        FideliumError: as `open_store`, and if the parameters, fidelities or direction of the file are no longer those
+            of the study.
+    """
+    with open_storage_of(found) as storage:
+        yield study_in(storage, found, create=create)
+
+
+def study_in(storage: Storage, found: Located, *, create: bool = False) -> Study:
+    """The study of an open storage; see `open_study`."""
+    from fidelium.study import load_study, start_study
+
+    if found.file is None:
+        return load_study(storage, existing_name(storage, found))
+    if not create:
+        existing_name(storage, found)
+    return start_study(found.file.definition, storage, load_if_exists=True)
+
+
+@contextmanager
+def open_storage_of(found: Located) -> Iterator[Storage]:
+    """The storage of a study, closed on the way out.
+
+    Raises:
+        StorageError: if it cannot be opened.
+    """
     from fidelium.storage import open_storage
 
-    storage = open_storage(place.storage)
-    if not is_url(place.where) and place.name not in storage.names():
+    with closing(open_storage(found.storage)) as storage:
+        yield storage
+
+
+def existing_name(storage: Storage, found: Located) -> str:
+    """The name of the study in its storage.
+
+    Raises:
+        UnknownNameError: if the study of a file does not exist, or there is no name and not exactly one study.
+    """
+    names = storage.names() if found.name is None or not is_url(found.where) else ()
+    if not is_url(found.where) and found.name not in names:
         raise UnknownNameError(
-            f"the study {place.name!r} of {place.where} has not been started; start it with: {place.command('run')}"
+            f"study {found.name!r} of {found.where} has not been started; start it with: {found.command('run')}"
         )
-    return storage.open(_only(storage, place) if place.name is None else place.name)
-
-
-def open_study(place: Place) -> Study:
-    """A study that has been started, with the strategy that its file names now.
-
-    Raises:
-        FideliumError: as `store_of`, and if the file's parameters, fidelities or direction are no longer the study's.
-    """
-    store_of(place)
-    return start_study(place)
-
-
-def start_study(place: Place) -> Study:
-    """A study, made from its file if it has not been started.
-
-    Raises:
-        FideliumError: as `open_study`, but for studies that do not exist yet.
-    """
-    from fidelium.study import create_study, load_study
-
-    file = place.file
-    if file is None:
-        return load_study(place.storage, place.name)
-    return create_study(
-        file.space,
-        file.ladder,
-        direction=file.direction,
-        strategy=file.strategy,
-        seed=file.seed,
-        storage=file.storage,
-        name=file.name,
-        initial=file.initial,
-        load_if_exists=True,
-    )
-
-
-def _only(storage: Storage, place: Place) -> str:
-    names = storage.names()
+    if found.name is not None:
+        return found.name
     if len(names) == 1:
         return names[0]
-    there = ", ".join(map(repr, names)) if names else "none yet"
-    raise UnknownNameError(f"say which study of {place.shown()} is meant with --name; there are: {there}")
+    listed = ", ".join(map(repr, names)) if names else "none yet"
+    raise UnknownNameError(f"pass --name: {found.shown()} has these studies: {listed}")
+
+
+def _check_name(where: str, name: str | None, own: str) -> None:
+    if name is not None and name != own:
+        raise SettingError(f"the study of {where} is called {own!r}; drop --name, or change the name in the file")

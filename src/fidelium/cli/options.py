@@ -1,36 +1,37 @@
-"""Arguments and options that several commands share, and how a shell completes them."""
+"""Arguments and options shared by several commands, with their shell completion."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fidelium.errors import FideliumError
+from fidelium.errors import FideliumError, SettingError
 
 
-def complete_where(incomplete: str) -> list[str]:
-    """Study files, and folders, that a path may go on to."""
+def complete_study(incomplete: str) -> list[str]:
+    """Study files and folders whose path starts with `incomplete`."""
     folder = incomplete[: incomplete.rfind("/") + 1]
     try:
-        there = sorted(Path(folder or ".").iterdir())
+        entries = sorted(Path(folder or ".").iterdir())
     except OSError:
         return []
-    names = [f"{each.name}/" if each.is_dir() else each.name for each in there]
-    texts = [folder + name for name in names if name.endswith(("/", ".yaml", ".yml"))]
-    return [text for text in texts if text.startswith(incomplete)]
+    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+    paths = [folder + name for name in names if name.endswith(("/", ".yaml", ".yml"))]
+    return [path for path in paths if path.startswith(incomplete)]
 
 
 def complete_name(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of the studies in the storage that was named before."""
-    from fidelium.cli.locate import find
-    from fidelium.storage import open_storage
+    """Names of the studies in the storage given before."""
+    from fidelium.cli.locate import find, open_storage_of
 
-    where = next(iter(context.args), None) or context.params.get("where")  # the option has no value yet: not parsed
+    # not parsed yet, since the option has no value
+    where = next(iter(context.args), None) or context.params.get("where")
     try:
-        names = open_storage(find(str(where)).storage).names()
-    except FideliumError:  # completing is no time to complain
+        with open_storage_of(find(str(where))) as storage:
+            names = storage.names()
+    except FideliumError:  # completion shows no errors
         return []
     return [name for name in names if name.startswith(incomplete)]
 
@@ -46,17 +47,44 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="STUDY",
-        help="Path of a study.yaml, or URL of a storage like sqlite:///study.db.",
-        autocompletion=complete_where,
+        help="Path of a study.yaml, or URL of a storage such as sqlite:///study.db.",
+        autocompletion=complete_study,
         show_default=False,
     ),
 ]
 File = Annotated[
     str,
-    typer.Argument(metavar="STUDY", help="Path of a study.yaml.", autocompletion=complete_where, show_default=False),
+    typer.Argument(metavar="STUDY", help="Path of a study.yaml.", autocompletion=complete_study, show_default=False),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(help="Which study of a storage, if it has several.", autocompletion=complete_name, show_default=False),
+    typer.Option(
+        help="Name of the study, if the storage has several.", autocompletion=complete_name, show_default=False
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+StrategyName = Annotated[
+    str | None,
+    typer.Option("--strategy", help="How to choose what to evaluate.", show_default="the study's", metavar="NAME"),
+]
+StrategyOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="An option of the strategy, as name=value; may be repeated.", metavar="NAME=VALUE"),
+]
+
+
+def strategy_options(texts: list[str]) -> dict[str, Any]:
+    """Options of a strategy from `name=value`; values are read as in a study file.
+
+    Raises:
+        SettingError: if a text has another form.
+    """
+    from fidelium.config.yaml_document import parse_value
+
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise SettingError(f"--option must look like name=value, got {text!r}")
+        options[name.strip()] = parse_value(value)
+    return options

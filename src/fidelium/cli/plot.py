@@ -1,4 +1,4 @@
-"""`fidelium plot`: pictures, as HTML files that work without a network and as PNG files."""
+"""`fidelium plot`: figures, as HTML files that work offline and as PNG files."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from fidelium.errors import SettingError
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-plot = typer.Typer(help="Draw pictures.")
+plot = typer.Typer(help="Draw figures.")
 
-Out = Annotated[Path, typer.Option(help="Folder for the picture.")]
+Out = Annotated[Path, typer.Option(help="Folder for the figure.")]
 
 
 @plot.command(epilog=examples("fidelium plot study study.yaml --out pictures"))
 def study(where: Where, name: Name = None, out: Out = Path("plots")) -> None:
-    """Draw how a study went, and what its model believes."""
+    """Draw the convergence of a study and its model's predictions."""
     from fidelium import plots
     from fidelium.execution.run_folder import safe_name
 
-    chosen = open_study(find(where, name))
-    figure = plots.overview(chosen)
-    _write(figure, out, f"{safe_name(chosen.name or 'study')}-overview")
+    with open_study(find(where, name)) as chosen:
+        figure = plots.overview(chosen)
+    _write(figure, out, f"{safe_name(chosen.definition.stored_name)}-overview")
 
 
 @plot.command(epilog=examples("fidelium plot problem branin", "fidelium plot problem plate --at density=7000"))
 def problem(
     name: Annotated[
         str,
-        typer.Argument(help="Built-in problem, as `fidelium problems` lists them.", autocompletion=complete_problem),
+        typer.Argument(help="Built-in problem; `fidelium problems` lists them.", autocompletion=complete_problem),
     ],
     at: Annotated[
         list[str] | None, typer.Option(help="A parameter of the design to draw, as name=value; may be repeated.")
     ] = None,
     out: Out = Path("plots"),
 ) -> None:
-    """Draw what a built-in problem looks like at each fidelity; parameters that are not given are the optimum's."""
+    """Draw a built-in problem at each fidelity; parameters default to the optimum."""
     from fidelium import plots, problems
 
     chosen = problems.get(name)
@@ -61,10 +61,10 @@ def _write(figure: Figure, out: Path, name: str) -> None:
 
 
 def parse_values(texts: Sequence[str]) -> dict[str, float]:
-    """Numbers by name from texts like "angle=0.5".
+    """Numbers by name, from strings such as "angle=0.5".
 
     Raises:
-        SettingError: if a text is not like that.
+        SettingError: if a string has another form.
     """
     values: dict[str, float] = {}
     for text in texts:

@@ -1,4 +1,4 @@
-"""`fidelium storage`: look after the databases that studies are kept in."""
+"""`fidelium storage`: manage the databases that store studies."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from typing import Annotated
 
 import typer
 
-from fidelium.cli.locate import find, store_of
+from fidelium.cli.locate import existing_name, find, open_storage_of
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import console, counted, examples, grid, print_json, visible
 
-storage = typer.Typer(help="Look after the databases that studies are kept in.", no_args_is_help=False)
+storage = typer.Typer(help="Manage the databases that store studies.", no_args_is_help=False)
 
 
 @storage.command(epilog=examples("fidelium storage info study.yaml", "fidelium storage info sqlite:///study.db --json"))
 def info(where: Where, as_json: AsJson = False) -> None:
-    """Show which studies a storage has, and the version of its tables."""
-    from fidelium.storage import open_storage, schema_version
+    """List the studies in a storage, and its schema version."""
+    from fidelium.storage import schema_version
 
-    place = find(where)
-    version, stores = schema_version(place.storage), open_storage(place.storage)
-    studies = {name: len(stores.open(name).trials()) for name in stores.names()}
+    found = find(where)
+    version = schema_version(found.storage)
+    with open_storage_of(found) as stores:
+        studies = {name: len(stores.open(name).trials()) for name in stores.names()}
     if as_json:
         listed = [{"name": name, "trials": count} for name, count in studies.items()]
-        print_json({"storage": place.shown(), "schema": version, "studies": listed})
+        print_json({"storage": found.shown(), "schema": version, "studies": listed})
         return
-    table = grid("study", ">trials", title=f"{place.shown()}, schema {version}")
+    table = grid("study", ">trials", title=f"{found.shown()}, schema {version}")
     for name, count in studies.items():
         table.add_row(visible(name), str(count))
     console().print(table)
@@ -33,30 +34,29 @@ def info(where: Where, as_json: AsJson = False) -> None:
 
 @storage.command(epilog=examples("fidelium storage upgrade sqlite:///study.db"))
 def upgrade(where: Where) -> None:
-    """Bring the tables of a storage up to this version of fidelium. Make a copy of it first."""
+    """Upgrade the tables of a storage to this version of fidelium. Back it up first."""
     from fidelium.storage import upgrade as run
 
-    place = find(where)
-    before, after = run(place.storage)
+    found = find(where)
+    before, after = run(found.storage)
     if before == after:
-        typer.echo(f"{place.shown()} has schema {after} already")
+        typer.echo(f"{found.shown()} already has schema {after}")
     else:
-        typer.echo(f"{place.shown()} upgraded from schema {before} to {after}")
+        typer.echo(f"{found.shown()} upgraded from schema {before} to {after}")
 
 
 @storage.command(epilog=examples("fidelium storage delete sqlite:///study.db --name plate --yes"))
 def delete(
     where: Where,
     name: Name = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete a study with all its trials, for good; the folders of external programs stay."""
-    from fidelium.storage import open_storage
-
-    place = find(where, name)
-    store = store_of(place)
-    meant = f"study {store.record.name!r} with {counted(len(store.trials()), 'trial')} in {place.shown()}"
-    if not yes:
-        typer.confirm(f"delete {meant} for good?", abort=True, err=True)
-    open_storage(place.storage).delete(store.record.name)
-    typer.echo(f"deleted {meant}")
+    """Delete a study and all its trials permanently; the trials' folders are kept."""
+    found = find(where, name)
+    with open_storage_of(found) as stores:
+        chosen = existing_name(stores, found)
+        description = f"study {chosen!r} with {counted(len(stores.open(chosen).trials()), 'trial')} in {found.shown()}"
+        if not yes:
+            typer.confirm(f"permanently delete {description}?", abort=True, err=True)
+        stores.delete(chosen)
+    typer.echo(f"deleted {description}")

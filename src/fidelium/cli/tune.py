@@ -1,4 +1,4 @@
-"""`fidelium tune`: search the architecture of the paper's networks on a problem's initial observations."""
+"""`fidelium tune`: search the network architecture of dnn-mfbo-paper on a problem's initial observations."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 def tune(
     problem: Annotated[str, typer.Option(help="Built-in problem whose initial observations are used.")],
-    seed: Annotated[int, typer.Option(help="Of the observations and of the search.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the observations and of the search.", min=0)] = 0,
     method: Annotated[str, typer.Option(help="quick (best of a few), smac (the paper's) or both.")] = "quick",
     evaluations: Annotated[
-        int | None, typer.Option(help="Architectures that SMAC3 scores at most.", min=1, show_default="50")
+        int | None, typer.Option(help="Maximal number of architectures that SMAC3 scores.", min=1, show_default="50")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="When SMAC3 stops.", show_default="never")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Time limit of SMAC3.", show_default="never")] = None,
     splits: Annotated[int, typer.Option(help="Random half/half splits of the observations.", min=1)] = 3,
-    epochs: Annotated[int, typer.Option(help="Steps of Adam in every training.", min=1)] = 5000,
-    json: Annotated[Path | None, typer.Option(help="File to write everything that was scored to, as JSON.")] = None,
+    epochs: Annotated[int, typer.Option(help="Adam steps of each training.", min=1)] = 5000,
+    json: Annotated[Path | None, typer.Option(help="File to write all scores to, as JSON.")] = None,
 ) -> None:
     """Search depth, width and learning rate for the networks of dnn-mfbo-paper."""
     from json import dumps
@@ -39,7 +39,7 @@ def tune(
     observations = _initial_observations(problems.get(problem), seed)
     results: list[Tuned] = []
     for each in tuning.METHODS if method == "both" else [method]:
-        with _bar(each) as watch:
+        with _progress_bar(each) as watch:
             found = tuning.tune(
                 observations,
                 each,
@@ -57,8 +57,8 @@ def tune(
 
 
 def _initial_observations(problem: Problem, seed: int) -> tuple[Observations, ...]:
-    """The problem's initial observations, the same as in all experiments with this seed."""
-    from fidelium.experiments.cell import initial_observations
+    """The problem's initial observations, as in all experiments with this seed."""
+    from fidelium.experiments.runner import initial_observations
     from fidelium.study import create_study
 
     study = create_study(problem.space, problem.ladder, direction=problem.direction, seed=seed, initial={})
@@ -68,8 +68,8 @@ def _initial_observations(problem: Problem, seed: int) -> tuple[Observations, ..
 
 
 @contextmanager
-def _bar(method: str) -> Iterator[Watch]:
-    """A live bar on stderr while a search runs."""
+def _progress_bar(method: str) -> Iterator[Watch]:
+    """A progress bar on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -96,15 +96,15 @@ def _print_results(problem: str, seed: int, results: Sequence[Tuned]) -> None:
     for column in ("score", "scored", "seconds"):
         table.add_column(column, justify="right")
     default = results[0].default
-    table.add_row("default", _in_words(default), f"{default.score:.3f}", "", "")
+    table.add_row("default", _architecture_text(default), f"{default.score:.3f}", "", "")
     for each in results:
         counts = f"{len(each.scored)}", f"{each.seconds:.0f}"
-        table.add_row(each.method, _in_words(each.best), f"{each.best.score:.3f}", *counts)
+        table.add_row(each.method, _architecture_text(each.best), f"{each.best.score:.3f}", *counts)
     Console().print(table)
     typer.echo(max(results, key=lambda each: each.best.score).snippet(), nl=False)
 
 
-def _in_words(scored: Scored) -> str:
+def _architecture_text(scored: Scored) -> str:
     architecture = scored.architecture
     shapes = (f"{depth}x{width}" for depth, width in zip(architecture.depths, architecture.widths, strict=True))
     return f"{' / '.join(shapes)}, rate {architecture.learning_rate:.2g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,14 +15,14 @@ import fidelium.config.schema as schema
 from fidelium.config.peek import storage_url
 from fidelium.config.programs import program_of
 from fidelium.config.schema import Section
-from fidelium.config.yaml_document import Document, Place, read_document
-from fidelium.errors import ConfigError, FideliumError, UnknownNameError
+from fidelium.config.yaml_document import Document, KeyPath, read_document
+from fidelium.definition import StudyDefinition, checked_budget
+from fidelium.errors import ConfigError, FideliumError
 from fidelium.execution.program import ExternalProgram
-from fidelium.execution.substitution import check_parameters
+from fidelium.execution.substitution import check_parameter_names
 from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Direction
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
-from fidelium.study import Stop, create_study
+from fidelium.study.stopping import Stop
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,10 @@ class Failures:
 
 @dataclass(frozen=True)
 class StudyFile:
-    """All that a study's file says, with its paths made whole.
+    """Everything a study file says, with absolute paths.
 
     Args:
-        name: what the study is called.
-        space: the parameters.
-        ladder: the fidelities, low to high.
-        direction: maximise or minimise.
-        strategy: a registered name.
-        seed: where all randomness comes from.
-        initial: points of the initial design by fidelity, None for the default.
+        definition: what the study is made from.
         storage: URL of the storage.
         budget: what the study may spend in total.
         workers: evaluations at the same time.
@@ -57,15 +51,12 @@ class StudyFile:
         stop: when to stop before the budget is spent.
         program: evaluates the trials.
         document: the file with its lines.
+
+    Raises:
+        BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
     """
 
-    name: str
-    space: SearchSpace
-    ladder: FidelityLadder
-    direction: Direction
-    strategy: str
-    seed: int
-    initial: Mapping[str, int] | None
+    definition: StudyDefinition
     storage: str
     budget: float
     workers: int
@@ -74,14 +65,13 @@ class StudyFile:
     program: ExternalProgram
     document: Document
 
+    def __post_init__(self) -> None:
+        checked_budget(self.definition.ladder, self.budget)
+
     @property
     def path(self) -> Path:
         """Where the file is."""
         return self.document.path
-
-    def mistake(self, key: str, error: FideliumError | str) -> ConfigError:
-        """An error that was found later, with the file and the line of the key that it comes from."""
-        return self.document.mistake((key,), str(error))
 
 
 _EXPECTED = {
@@ -115,10 +105,10 @@ def first_mistake(error: ValidationError, document: Document) -> ConfigError:
         error.errors(),
         key=lambda one: (one["type"] != "extra_forbidden", document.line(_place(one)), one["type"] == "missing"),
     )
-    return document.mistake(_place(details), _sentence(details))
+    return document.error_at(_place(details), _sentence(details))
 
 
-def _place(details: ErrorDetails) -> Place:
+def _place(details: ErrorDetails) -> KeyPath:
     """Where pydantic found it, without the kind of parameter that pydantic adds."""
     place = details["loc"]
     return (*place[:2], *place[3:]) if place[:1] == ("parameters",) else place
@@ -156,14 +146,14 @@ def _is_number(given: Any) -> bool:
         return False
 
 
-def _like(place: Place) -> str:
+def _like(place: KeyPath) -> str:
     """An example of a key that is missing."""
     examples = {"direction": "maximize", "budget": "200", "cost": "1", "low": "0", "high": "1", "name": "plate"}
     key = str(place[-1])
     return f", for instance {key}: {examples[key]}" if key in examples else ""
 
 
-def _unknown(place: Place) -> str:
+def _unknown(place: KeyPath) -> str:
     """An unknown key, with the nearest of those that may stand there."""
     section = next((_SECTIONS[part] for part in reversed(place[:-1]) if part in _SECTIONS), schema.StudySection)
     known = [field.alias or name for name, field in section.model_fields.items()]
@@ -179,32 +169,24 @@ def load_study_file(path: Path | str) -> StudyFile:
     """
     document = read_document(Path(path))
     section = _section(document)
-    space = _space(document, section)
-    ladder = _ladder(document, section)
-    file = StudyFile(
-        name=section.name,
-        space=space,
-        ladder=ladder,
-        direction=Direction.of(section.direction),
-        strategy=section.strategy,
-        seed=section.seed,
-        initial=section.initial,
-        storage=storage_url(document, section.name, section.storage),
-        budget=section.budget,
-        workers=section.workers,
-        failures=Failures(section.failures.retries, section.failures.then == "stop"),
-        stop=Stop(**section.stop.model_dump()),
-        program=program_of(document, section, space.names),
-        document=document,
-    )
-    _check(file)
-    return file
+    definition = _definition(document, section)
+    with document.errors_at("budget"):
+        return StudyFile(
+            definition,
+            storage=storage_url(document, section.name, section.storage),
+            budget=section.budget,
+            workers=section.workers,
+            failures=Failures(section.failures.retries, section.failures.then == "stop"),
+            stop=Stop(**section.stop.model_dump()),
+            program=program_of(document, section, definition.space.names),
+            document=document,
+        )
 
 
 def _section(document: Document) -> schema.StudySection:
     data = document.data
     if not isinstance(data, dict):
-        raise document.mistake((), "expected keys such as name, parameters and fidelities")
+        raise document.error_at((), "expected keys such as name, parameters and fidelities")
     try:
         return schema.StudySection.model_validate(data)
     except ValidationError as error:
@@ -214,10 +196,10 @@ def _section(document: Document) -> schema.StudySection:
 def _space(document: Document, section: schema.StudySection) -> SearchSpace:
     parameters: dict[str, Parameter] = {}
     for name, parameter in section.parameters.items():
-        with document.blamed("parameters", name):
-            check_parameters([name])
+        with document.errors_at("parameters", name):
+            check_parameter_names([name])
             parameters[name] = _parameter(parameter)
-    with document.blamed("parameters"):
+    with document.errors_at("parameters"):
         return SearchSpace(parameters)
 
 
@@ -235,26 +217,24 @@ def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
     """The fidelities; a mistake is that of the first one that does not go with those before it."""
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
-        with document.blamed("fidelities", position):
+        with document.errors_at("fidelities", position):
             rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
     return FidelityLadder(rungs)
 
 
-def _check(file: StudyFile) -> None:
-    """What only a study knows: strategies, sizes of the initial design, and whether the budget buys anything."""
+def _definition(document: Document, section: schema.StudySection) -> StudyDefinition:
+    """What the study is made from; an error is that of the key that it is about."""
+    space, ladder = _space(document, section), _ladder(document, section)
     try:
-        create_study(
-            file.space,
-            file.ladder,
-            direction=file.direction,
-            strategy=file.strategy,
-            seed=file.seed,
-            initial=file.initial,
+        return StudyDefinition.of(
+            space,
+            ladder,
+            section.direction,
+            strategy=section.strategy.name,
+            strategy_options=section.strategy.options,
+            seed=section.seed,
+            initial=section.initial,
+            name=section.name,
         )
-    except UnknownNameError as error:
-        raise file.mistake("strategy", error) from None
     except FideliumError as error:
-        raise file.mistake("initial", error) from None
-    cheapest = file.ladder.costs[0]
-    if file.budget < cheapest:
-        raise file.mistake("budget", f"{file.budget:g} buys nothing: the cheapest query costs {cheapest:g}")
+        raise document.error_at((error.setting or "name",), str(error)) from None

@@ -52,11 +52,11 @@ def storage_url(document: Document, name: str, storage: str | None) -> str:
     url = storage or f"sqlite:///{safe_name(name)}.db"
     scheme, mark, rest = url.partition("://")
     if not mark or not scheme:
-        raise document.mistake(("storage",), f"expected a URL such as sqlite:///{url}, got {url!r}")
+        raise document.error_at(("storage",), f"expected a URL such as sqlite:///{url}, got {url!r}")
     file = rest.removeprefix("/")
     if not scheme.startswith("sqlite") or file in ("", ":memory:"):
         return url
     folder = document.path.absolute().parent
     if "?" in str(folder):
-        raise document.mistake(("storage",), f"no URL can say a path with a question mark; move {str(folder)!r}")
+        raise document.error_at(("storage",), f"no URL can say a path with a question mark; move {str(folder)!r}")
     return f"{scheme}:///{folder / file}"

@@ -1,4 +1,4 @@
-"""The commands of a study's file: what is said at the top and at a fidelity, put together and checked."""
+"""The commands of a study file: top-level keys merged with those of each fidelity, and validated."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from pathlib import Path
 
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
-from fidelium.execution.program import Command, ExternalProgram, check_inside
+from fidelium.execution.program import Command, ExternalProgram, check_inside_folder
 from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, PythonFunction, ResultFile, ResultRule
 from fidelium.execution.substitution import (
-    GIVEN_NAMES,
-    check_names,
-    check_shell,
+    RESERVED_NAMES,
+    check_placeholders,
+    check_shell_command,
     check_template,
-    check_variable,
-    escaped,
+    check_variable_name,
+    escape,
 )
 
 
 def program_of(document: Document, study: StudySection, parameters: Collection[str]) -> ExternalProgram:
-    """The program of a study.
+    """The external program that a study file describes.
 
     Raises:
-        ConfigError: for the first mistake in commands, templates, variables and rules.
+        ConfigError: for the first error in commands, templates, variables and result rules.
     """
     here = document.path.absolute().parent
-    known = {*parameters, *GIVEN_NAMES}
+    known = {*parameters, *RESERVED_NAMES}
     commands = {
-        fidelity.name: _Maker(document, here, known, study, fidelity, position).command()
+        fidelity.name: _CommandBuilder(document, here, known, study, fidelity, position).command()
         for position, fidelity in enumerate(study.fidelities)
     }
     return ExternalProgram(commands, here / study.runs, here)
 
 
 @dataclass(frozen=True)
-class _Maker:
-    """Makes the command of one fidelity."""
+class _CommandBuilder:
+    """Builds the command of one fidelity."""
 
     document: Document
     here: Path
@@ -47,76 +47,78 @@ class _Maker:
     position: int
 
     def command(self) -> Command:
-        with self.document.blamed(*self._said("command")[0]):
+        with self.document.errors_at(*self._section("command")[0]):
             return Command(
-                argv=self._line(),
-                shell=bool(self._said("shell")[1].shell),
-                timeout=self._said("timeout")[1].timeout,
+                argv=self._argv(),
+                shell=bool(self._section("shell")[1].shell),
+                timeout=self._section("timeout")[1].timeout,
                 environment=self._environment(),
                 templates=self._templates(),
                 result=self._result(),
-                grace=self._said("grace")[1].grace,
-                limit=self._said("output_limit")[1].output_limit,
+                grace=self._section("grace")[1].grace,
+                limit=self._section("output_limit")[1].output_limit,
             )
 
-    def _said(self, key: str) -> tuple[tuple[str | int, ...], ProgramSection]:
-        """Where a setting is said, and the section that says it: the fidelity's own, or the study's."""
+    def _section(self, key: str) -> tuple[tuple[str | int, ...], ProgramSection]:
+        """The key path and the section that sets `key`: the fidelity's if it does, else the study's."""
         if key in self.fidelity.model_fields_set or key not in self.study.model_fields_set:
             return ("fidelities", self.position, key), self.fidelity
         return (key,), self.study
 
-    def _line(self) -> tuple[str, ...]:
-        place, section = self._said("command")
-        line, shell = section.command, bool(self._said("shell")[1].shell)
-        if line is None:
-            raise self.document.mistake(place, "is missing; add command: [program, argument], here or at the top")
-        if shell != isinstance(line, str):
-            expected = "a line of text, as shell is true" if shell else "a list, or shell: true for a line of text"
-            raise self.document.mistake(place, f"expected {expected}; got {line!r}")
-        with self.document.blamed(*place):
-            for argument in [line] if isinstance(line, str) else line:
-                check_shell(argument, self.known) if shell else check_names(argument, self.known)
-        return (line,) if isinstance(line, str) else self._whole_paths(line)
+    def _argv(self) -> tuple[str, ...]:
+        key_path, section = self._section("command")
+        command, shell = section.command, bool(self._section("shell")[1].shell)
+        if command is None:
+            raise self.document.error_at(
+                key_path, "is missing; add command: [program, argument] here or at the top level"
+            )
+        if shell != isinstance(command, str):
+            expected = "one line of text with shell: true" if shell else "a list, or shell: true for a line of text"
+            raise self.document.error_at(key_path, f"expected {expected}; got {command!r}")
+        with self.document.errors_at(*key_path):
+            for argument in [command] if isinstance(command, str) else command:
+                check_shell_command(argument, self.known) if shell else check_placeholders(argument, self.known)
+        return (command,) if isinstance(command, str) else self._absolute_paths(command)
 
-    def _whole_paths(self, line: list[str]) -> tuple[str, ...]:
-        """A program runs in its trial's folder: an argument that names a file beside the study's is made whole.
+    def _absolute_paths(self, command: list[str]) -> tuple[str, ...]:
+        """Make arguments that name files next to the study file absolute: the program runs in the trial's folder.
 
-        The program itself is looked for on the PATH, unless there is a slash in it.
+        The program itself is looked up on the PATH unless it contains a slash.
         """
-        whole = [escaped(str(self.here / name)) if _is_file(self.here, name) else name for name in line]
-        return (whole[0] if "/" in line[0] else line[0], *whole[1:])
+        absolute = [escape(str(self.here / name)) if _is_file(self.here, name) else name for name in command]
+        return (absolute[0] if "/" in command[0] else command[0], *absolute[1:])
 
     def _environment(self) -> dict[str, str]:
         variables: dict[str, str] = {}
-        for place, section in self._both("environment"):
+        for key_path, section in self._sections("environment"):
             for name, value in section.environment.items():
-                with self.document.blamed(*place, name):
-                    check_variable(name)
-                    check_names(value, self.known)
+                with self.document.errors_at(*key_path, name):
+                    check_variable_name(name)
+                    check_placeholders(value, self.known)
                 variables[name] = value
         return variables
 
     def _templates(self) -> dict[str, Path]:
         templates: dict[str, Path] = {}
-        for place, section in self._both("templates"):
+        for key_path, section in self._sections("templates"):
             for name, template in section.templates.items():
-                with self.document.blamed(*place, name):
-                    check_inside(name)
+                with self.document.errors_at(*key_path, name):
+                    check_inside_folder(name)
                     check_template(self.here / template, self.known)
                 templates[name] = self.here / template
         return templates
 
-    def _both(self, key: str) -> list[tuple[tuple[str | int, ...], ProgramSection]]:
-        """The study's section, then the fidelity's own, which wins."""
+    def _sections(self, key: str) -> list[tuple[tuple[str | int, ...], ProgramSection]]:
+        """The key path and the section of the study, then of the fidelity, which overrides it."""
         return [((key,), self.study), (("fidelities", self.position, key), self.fidelity)]
 
     def _result(self) -> ResultRule:
-        place, section = self._said("result")
-        with self.document.blamed(*place):
+        key_path, section = self._section("result")
+        with self.document.errors_at(*key_path):
             rule = _rule(section.result or ResultSection.model_validate({}), self.here)
-            check_inside(rule.file)
+            check_inside_folder(rule.file)
         if isinstance(rule, PythonFunction) and rule.is_file and not Path(rule.source).is_file():
-            raise self.document.mistake((*place, "python"), f"there is no file {rule.source!r}")
+            raise self.document.error_at((*key_path, "python"), f"file not found: {rule.source!r}")
         return rule
 
 

@@ -1,8 +1,9 @@
-"""What a study's file may say: its keys, their kinds and defaults. The descriptions are those of the schema."""
+"""The schema of study.yaml: keys, types, defaults, and the descriptions that `fidelium schema` prints."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-_UNITS = {
+from fidelium.strategies.registry import DEFAULT
+
+_UNIT_SECONDS = {
     "": 1,
     "s": 1,
     "sec": 1,
@@ -32,74 +35,68 @@ _UNITS = {
 _DURATION = re.compile(r"\s*([\d.]+(?:[eE][-+]?\d+)?)\s*([a-z]*?)s?\s*")
 
 
-class Section(BaseModel):
-    """A mapping whose keys are all known, and whose values are of the kinds they should be, without guessing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-def seconds(given: object) -> object:
-    """A duration in seconds: 90, "90 s", "10 min", "8 h" or "2 d".
+def parse_duration(value: object) -> object:
+    """A string such as "90 s", "10 min", "8 h" or "2 d" in seconds; other values unchanged.
 
     Raises:
-        ValueError: if a text is none.
+        ValueError: if the string is not a duration.
     """
-    if not isinstance(given, str):
-        return given
-    found = _DURATION.fullmatch(given.lower())
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.lower())
     try:
-        return float(found[1]) * _UNITS[found[2]] if found else float("")
+        return float(match[1]) * _UNIT_SECONDS[match[2]] if match else float("")
     except (ValueError, KeyError):
         raise ValueError("expected a duration such as 90, 90 s, 10 min or 8 h") from None
 
 
-def _whole(given: object) -> object:
-    """1e3 is a whole number too."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
+def _integer(value: object) -> object:
+    """Accept whole floats such as 1e3 as integers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _text(given: object) -> object:
-    """A whole number is as good as its text; 1e5 or true are not: nobody knows how they should be written."""
-    return str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+def _text(value: object) -> object:
+    """Accept integers as text, but not 1e5 or true, whose spelling is lost."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _command(given: object) -> list[str] | str:
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list) or not given:
-        raise ValueError(f"expected a list such as [program, argument], got {given!r}")
-    for argument in map(_text, given):
+def _command(value: object) -> list[str] | str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"expected a list such as [program, argument], got {value!r}")
+    for argument in map(_text, value):
         if not isinstance(argument, str):
-            raise ValueError(f"an argument is a text, got {argument!r}; write it between quotes")
-    return [str(argument) for argument in given]
+            raise ValueError(f"an argument must be text, got {argument!r}; put it in quotes")
+    return [str(argument) for argument in value]
 
 
-def _column(given: object) -> str | int:
-    column = _whole(given)
+def _column(value: object) -> str | int:
+    column = _integer(value)
     if isinstance(column, bool) or not isinstance(column, (str, int)):
-        raise ValueError(f"expected a column's name, or its position from 0, got {given!r}")
+        raise ValueError(f"expected a column's name, or its position from 0, got {value!r}")
     return column
 
 
-def _row(given: object) -> int:
-    row = -1 if given == "last" else _whole(given)
+def _row(value: object) -> int:
+    row = -1 if value == "last" else _integer(value)
     if isinstance(row, bool) or not isinstance(row, int):
-        raise ValueError(f"expected a row's position from 0, or last, got {given!r}")
+        raise ValueError(f"expected a row's position from 0, or last, got {value!r}")
     return row
 
 
-def _choices(given: list[Any]) -> list[Any]:
-    for choice in given:
+def _choices(value: list[Any]) -> list[Any]:
+    for choice in value:
         if isinstance(choice, (list, dict)):
-            raise ValueError(f"a choice is a text, a number or a truth value, got {choice!r}")
-    return given
+            raise ValueError(f"a choice must be text, a number, true, false or null, got {choice!r}")
+    return value
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
-PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+WholeNumber = Annotated[int, BeforeValidator(_integer)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_integer)]
+PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_integer)]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer"]})]
 CommandLine = Annotated[
     list[str] | str,
@@ -112,9 +109,15 @@ Choices = Annotated[list[Any], AfterValidator(_choices)]
 Duration = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False),
-    BeforeValidator(seconds),
+    BeforeValidator(parse_duration),
     WithJsonSchema({"type": ["number", "string"], "examples": [90, "90 s", "10 min", "8 h"]}),
 ]
+
+
+class Section(BaseModel):
+    """A mapping with strict types; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class RealSection(Section):
@@ -130,8 +133,8 @@ class IntegerSection(Section):
     """A whole number between two bounds, both included."""
 
     type: Literal["integer"]
-    low: Whole = Field(description="smallest value")
-    high: Whole = Field(description="largest value")
+    low: WholeNumber = Field(description="smallest value")
+    high: WholeNumber = Field(description="largest value")
     log: bool = Field(default=False, description="search on a logarithmic scale; needs low >= 1")
 
 
@@ -139,66 +142,77 @@ class CategoricalSection(Section):
     """One of a few choices without an order."""
 
     type: Literal["categorical"]
-    choices: Choices = Field(description="the choices, at least two: texts, numbers or truth values")
+    choices: Choices = Field(description="at least two choices: text, numbers, true, false or null")
 
 
 ParameterSection = Annotated[RealSection | IntegerSection | CategoricalSection, Field(discriminator="type")]
 
 
 class ResultSection(Section):
-    """Where the value is found; without any key in result.json as {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
+    """How to read the value; by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
 
-    file: str | None = Field(default=None, description="the file, in the trial's folder, that holds the value")
-    json_path: str | None = Field(default=None, alias="json", description="path in a JSON file: results.mass[0]")
-    column: Column | None = Field(default=None, description="column of a table: its name, or its position from 0")
-    row: Row = Field(default=-1, description="row of the table from 0 (without names), or last")
-    delimiter: str = Field(default=",", description="between columns: one character, or space for blanks")
-    regex: str | None = Field(default=None, description="regular expression with a group; without a file on stdout")
+    file: str | None = Field(default=None, description="the result file, in the trial's folder")
+    json_path: str | None = Field(
+        default=None, alias="json", description="path in a JSON file, such as results.mass[0]"
+    )
+    column: Column | None = Field(default=None, description="column of a table: a name, or a position from 0")
+    row: Row = Field(default=-1, description="row of the table: a position from 0 (without the header), or last")
+    delimiter: str = Field(default=",", description="column separator: one character, or space for any whitespace")
+    regex: str | None = Field(
+        default=None, description="regular expression with a group; without file, it is searched in stdout"
+    )
     python: str | None = Field(default=None, description="file.py:function, called with the trial's folder")
 
     @model_validator(mode="after")
     def _check(self) -> ResultSection:
         rules = {"json": self.json_path, "column": self.column, "regex": self.regex, "python": self.python}
-        said = [name for name, rule in rules.items() if rule is not None]
-        if len(said) > 1:
-            raise ValueError(f"says {' and '.join(said)}, but a value is found by one rule; remove all but one")
-        if said in (["json"], ["column"]) and self.file is None:
-            raise ValueError(f"{said[0]} needs a file to look in; add file: NAME")
-        if said == ["python"] and self.file is not None:
-            raise ValueError("a Python function reads what it wants; remove file")
-        if said != ["column"] and {"row", "delimiter"} & self.model_fields_set:
-            raise ValueError("row and delimiter are for a table; add column: NAME")
+        chosen = [name for name, rule in rules.items() if rule is not None]
+        if len(chosen) > 1:
+            raise ValueError(f"{' and '.join(chosen)} are alternatives; keep one and remove the rest")
+        if chosen in (["json"], ["column"]) and self.file is None:
+            raise ValueError(f"{chosen[0]} needs a file to read; add file: NAME")
+        if chosen == ["python"] and self.file is not None:
+            raise ValueError("file is not used with python; remove it")
+        if chosen != ["column"] and {"row", "delimiter"} & self.model_fields_set:
+            raise ValueError("row and delimiter need a column; add column: NAME")
         if self.delimiter != "space" and len(self.delimiter) != 1:
             raise ValueError(f"delimiter must be one character, or space, got {self.delimiter!r}")
         return self
 
 
 class ProgramSection(Section):
-    """How a program is run. Said at the top it holds for all fidelities; a fidelity may say it for itself."""
+    """How to run the program. Top-level keys apply to all fidelities; a fidelity can override them.
+
+    Templates and environment variables of a fidelity are added to those at the top level.
+    """
 
     command: CommandLine | None = Field(default=None, description="program and arguments, with {name} for values")
-    shell: bool | None = Field(default=None, description="run the command, a line of text, by /bin/sh")
-    timeout: Duration | None = Field(default=None, description="the longest it may take: 90, 90 s, 10 min, 8 h")
-    grace: Duration = Field(default=5.0, description="time to clean up when it has to end: SIGTERM, then SIGKILL")
-    output_limit: Count = Field(default=1_000_000, description="bytes kept of the beginning and the end of its output")
-    templates: dict[str, str] = Field(default={}, description="file in the trial's folder: its Jinja template")
+    shell: bool | None = Field(default=None, description="run the command, one line of text, with /bin/sh")
+    timeout: Duration | None = Field(default=None, description="maximal run time: 90, 90 s, 10 min, 8 h")
+    grace: Duration = Field(default=5.0, description="time to clean up between SIGTERM and SIGKILL")
+    output_limit: Count = Field(
+        default=1_000_000, description="bytes kept of the beginning and of the end of each output"
+    )
+    templates: dict[str, str] = Field(
+        default={}, description="file in the trial's folder: Jinja template it is rendered from"
+    )
     environment: dict[str, Text] = Field(default={}, description="environment variables, with {name} for values")
-    result: ResultSection | None = Field(default=None, description="where the value is found")
+    result: ResultSection | None = Field(default=None, description="how to read the value")
 
 
 class FidelitySection(ProgramSection):
     """One way to evaluate the objective."""
 
-    name: str = Field(description="what it is called", min_length=1)
-    cost: PositiveNumber = Field(description="what one evaluation costs, in any unit")
+    name: str = Field(description="name of the fidelity", min_length=1)
+    cost: PositiveNumber = Field(description="cost of one evaluation, in any unit")
 
 
 class FailuresSection(Section):
     """What happens when an evaluation fails."""
 
-    retries: Count = Field(default=0, description="how many times a failed trial is tried again")
+    retries: Count = Field(default=0, description="maximal number of retries of a failed trial")
     then: Literal["continue", "stop"] = Field(
-        default="continue", description="what the study does when that did not help"
+        default="continue", description="what to do when a trial has failed after all retries"
     )
 
 
@@ -206,33 +220,69 @@ class StopSection(Section):
     """When to stop before the budget is spent."""
 
     wall_time: Duration | None = Field(default=None, description="after this time: 90, 90 s, 10 min, 8 h")
-    trials: PositiveCount | None = Field(default=None, description="after so many trials")
+    trials: PositiveCount | None = Field(default=None, description="after this number of trials")
     no_improvement: PositiveNumber | None = Field(default=None, description="after this cost without a better value")
-    gain_per_cost: PositiveNumber | None = Field(default=None, description="when the next query is worth less per cost")
+    gain_per_cost: PositiveNumber | None = Field(
+        default=None, description="when the expected gain per cost of the next query is lower"
+    )
+
+
+@dataclass(frozen=True)
+class StrategySection:
+    """A strategy by name, with its options."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def _strategy(given: object) -> StrategySection:
+    options = dict(given) if isinstance(given, dict) else {"name": given}
+    name = options.pop("name", None)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"expected the name of a strategy, or {{name: ..., option: value}}, got {given!r}")
+    return StrategySection(name, options)
+
+
+Strategy = Annotated[
+    StrategySection,
+    PlainValidator(_strategy),
+    WithJsonSchema(
+        {
+            "oneOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            ]
+        }
+    ),
+]
 
 
 class StudySection(ProgramSection):
-    """A study of fidelium with an external program."""
+    """A fidelium study with an external program."""
 
-    name: str = Field(description="what the study is called, unique in its storage", min_length=1)
-    direction: Literal["maximize", "minimize"] = Field(description="whether large or small values are wanted")
+    name: str = Field(description="name of the study, unique in its storage", min_length=1)
+    direction: Literal["maximize", "minimize"] = Field(description="whether to find the largest or the smallest value")
     storage: str | None = Field(
         default=None, description="sqlite:///file.db or postgresql+psycopg://user@host/database"
     )
-    strategy: str = Field(
-        default="dnn-mfbo", description="how to choose what to evaluate; fidelium strategies lists them"
+    strategy: Strategy = Field(
+        default=DEFAULT,
+        validate_default=True,
+        description="how to choose what to evaluate: a name, or {name: ..., option: value, ...}",
     )
-    seed: Count = Field(default=0, description="where all randomness comes from")
-    budget: PositiveNumber = Field(description="what the study may spend in total, in the unit of the costs")
-    workers: PositiveCount = Field(default=1, description="evaluations at the same time")
-    initial: dict[str, Count] | None = Field(default=None, description="random points to begin with, by fidelity")
+    seed: Count = Field(default=0, description="random seed")
+    budget: PositiveNumber = Field(description="total cost to spend, in the unit of the costs")
+    workers: PositiveCount = Field(default=1, description="number of parallel evaluations")
+    initial: dict[str, Count] | None = Field(
+        default=None, description="number of random points to start with, by fidelity"
+    )
     parameters: dict[str, ParameterSection] = Field(description="the parameters by name")
     fidelities: list[FidelitySection] = Field(description="from low to high; the last is the target", min_length=1)
     failures: FailuresSection = Field(default=FailuresSection(), description="what happens when an evaluation fails")
     stop: StopSection = Field(default=StopSection(), description="when to stop before the budget is spent")
-    runs: str = Field(default="runs", description="the folder of the trials' folders", min_length=1)
+    runs: str = Field(default="runs", description="parent folder of the trials' folders", min_length=1)
 
 
 def study_schema() -> dict[str, Any]:
-    """The JSON schema of a study's file, for editors."""
+    """The JSON schema of study.yaml, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StudySection.model_json_schema()}

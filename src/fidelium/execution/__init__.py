@@ -1,1 +1,1 @@
-"""Running evaluations: in this process, in others, by external programs; one at a time, guarded and bounded."""
+"""Running evaluations: Python functions and external programs, in this process, in local processes or on a cluster."""

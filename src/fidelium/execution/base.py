@@ -1,4 +1,4 @@
-"""What an evaluation is, wherever it runs, and a Python function as one."""
+"""The evaluation interface, and Python functions as evaluators."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ from fidelium.space import Params
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What came out of an evaluation.
+class Measurement:
+    """The result of an evaluation.
 
     Args:
-        value: the objective's value, finite, in the user's units.
-        cost: what it really cost, if that was measured.
+        value: the objective's value, in the user's units.
+        cost: the actual cost, None if it was not measured.
     """
 
     value: float
     cost: float | None = None
 
 
-Evaluator = Callable[[Trial], Measured]
-"""A trial in, its measured value out, or `EvaluationError` with the reason why there is none. To run in another process
-or on another machine, it must be possible to pickle it."""
-
+Evaluator = Callable[[Trial], Measurement]
+"""Evaluates a trial, or raises `EvaluationError` with the reason. Must be picklable to run in another process."""
 
 Objective = Callable[[Params, Fidelity], float]
+"""The user's Python function: parameters (a dict) and fidelity in, value out."""
 
 
 @dataclass(frozen=True)
 class FunctionEvaluator:
-    """Calls the user's function with the parameters (a dict) and the fidelity.
+    """Evaluates trials by calling a Python function.
 
     Args:
         objective: returns the value.
@@ -44,18 +43,18 @@ class FunctionEvaluator:
 
     objective: Objective
 
-    def __call__(self, trial: Trial) -> Measured:
+    def __call__(self, trial: Trial) -> Measurement:
         try:
             result = self.objective(dict(trial.params), trial.fidelity)
-        except Exception as error:  # noqa: BLE001  a simulator may raise anything: its traceback is kept
-            raise EvaluationError(_traceback(error)) from None
+        except Exception as error:  # noqa: BLE001  a simulator may raise anything; the traceback is kept
+            raise EvaluationError(_objective_traceback(error)) from None
         number = as_number(result)
         if number is None:
-            raise EvaluationError(f"the objective must return a number, it returned {result!r}")
-        return Measured(number)
+            raise EvaluationError(f"the objective must return a number, got {result!r}")
+        return Measurement(number)
 
 
-def _traceback(error: Exception) -> str:
-    """The traceback from the objective's own frame on."""
+def _objective_traceback(error: Exception) -> str:
+    """The traceback, starting at the objective's own frame."""
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     return "".join(traceback.format_exception(type(error), error, frames)).rstrip()

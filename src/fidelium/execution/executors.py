@@ -1,8 +1,8 @@
 """Executors: where the evaluations of a study run.
 
-A single worker is the caller's thread. Several are processes of this machine, one per slot, so that one that dies takes
-nothing else with it; objectives are sent by value (cloudpickle, through loky), so they may be lambdas, closures or
-functions of a notebook, and a script needs no `if __name__ == "__main__"`. Any `concurrent.futures` executor will do.
+One worker runs in the caller's thread. Several local workers are processes, one per slot, so a crash of one does not
+affect the others. Objectives are pickled by value (cloudpickle, through loky): lambdas, closures and notebook functions
+work, and a script needs no `if __name__ == "__main__"`. Any other `concurrent.futures` executor can be passed instead.
 """
 
 from __future__ import annotations
@@ -24,98 +24,21 @@ from fidelium.execution.base import Evaluator, FunctionEvaluator, Objective
 from fidelium.execution.program import ExternalProgram
 
 if TYPE_CHECKING:
-    from loky.process_executor import ProcessPoolExecutor
+    from loky import ProcessPoolExecutor
 
 _log = logging.getLogger("fidelium.study")
 
 
-class InThisThread(Executor):
-    """Evaluates at once, before `submit` returns: with one worker there is nothing to gain from another thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call, and return the finished future. Interruptions go through."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  as every executor does: who asks for the result gets it
-            future.set_exception(error)
-        return future
-
-
-class LocalProcesses(Executor):
-    """Processes with one evaluation each at a time.
-
-    A future whose process was killed ends with `BrokenExecutor`; its slot gets a new process.
-
-    Args:
-        workers: how many.
-    """
-
-    def __init__(self, workers: int) -> None:
-        self._processes = [_new_process() for _ in range(workers)]
-        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for slot in range(workers):
-            self._free.put(slot)
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Start a call in a process that is free, after waiting for one if need be."""
-        slot = self._free.get()
-        try:
-            future = self._processes[slot].submit(fn, *args, **kwargs)
-        except BrokenExecutor:  # it died between two evaluations
-            self._processes[slot] = _new_process()
-            future = self._processes[slot].submit(fn, *args, **kwargs)
-        future.add_done_callback(lambda ended: self._ended(slot, ended))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes; without waiting, what they are doing ends with them."""
-        del cancel_futures  # every call has started
-        for process in self._processes:
-            process.shutdown(wait=wait, kill_workers=not wait)
-
-    def _ended(self, slot: int, future: Future[Any]) -> None:
-        if not future.cancelled() and isinstance(future.exception(), BrokenExecutor):
-            self._processes[slot] = _new_process()
-        self._free.put(slot)
-
-
-def _new_process() -> ProcessPoolExecutor:
-    from loky.process_executor import ProcessPoolExecutor  # only needed here
-
-    return ProcessPoolExecutor(max_workers=1, timeout=None, initializer=_begin, initargs=(os.getpid(),))
-
-
-def _begin(parent: int) -> None:
-    """In the new process: leave Ctrl-C to the parent, and end when the parent does, even if it was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
-
-
-def workers_of(executor: Executor) -> int | None:
-    """The number of workers of an executor of the standard library, of loky or of Dask; None if it does not say."""
-    size = getattr(executor, "_max_workers", None)
-    if size is None and (client := getattr(executor, "_client", None)) is not None:  # Dask's
-        size = sum(client.ncores().values())
-    return size if isinstance(size, int) and size > 0 else None
-
-
 @contextmanager
-def local(objective: Objective | ExternalProgram, workers: int) -> Iterator[tuple[Evaluator, Executor]]:
-    """An executor on this machine for an objective, ended on the way out, together with what it still runs.
+def local_executor(objective: Objective | ExternalProgram, workers: int) -> Iterator[tuple[Evaluator, Executor]]:
+    """An evaluator and an executor on this machine; on exit, running evaluations end and the executor shuts down.
 
-    A single worker is this thread. Of several, a function has a process each, or, if it cannot be sent to one, a
-    thread; external programs are processes already, and a thread waits for each.
+    One worker is the calling thread. Several workers are processes, or threads if the objective cannot be pickled.
+    External programs are processes already, so a thread waits for each.
     """
     cancelled = threading.Event()
-    evaluate = _cancellable(objective, cancelled)
-    executor = _local_executor(evaluate, workers)
+    evaluate = _cancellable_evaluator(objective, cancelled)
+    executor = _new_executor(evaluate, workers)
     try:
         yield evaluate, executor
     except BaseException:
@@ -125,40 +48,119 @@ def local(objective: Objective | ExternalProgram, workers: int) -> Iterator[tupl
     executor.shutdown()
 
 
-def elsewhere(objective: Objective | ExternalProgram, executor: Executor, workers: int | None) -> tuple[Evaluator, int]:
-    """The evaluator for an executor that the user brought, and how many evaluations it takes at once.
+def evaluator_for_executor(
+    objective: Objective | ExternalProgram, executor: Executor, workers: int | None
+) -> tuple[Evaluator, int]:
+    """The evaluator for an executor that the user supplies, and the number of parallel evaluations.
 
     Raises:
-        SettingError: if the executor is none, or does not say how many workers it has.
+        SettingError: if `executor` is not an executor, or its number of workers is unknown and `workers` is None.
     """
     if not isinstance(executor, Executor):
         raise SettingError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
-    size = workers_of(executor) if workers is None else workers
-    if size is None:
-        raise SettingError(f"{type(executor).__name__} does not say how many workers it has; pass workers=")
-    return objective.run if isinstance(objective, ExternalProgram) else FunctionEvaluator(objective), size
+    count = worker_count(executor) if workers is None else workers
+    if count is None:
+        raise SettingError(f"cannot determine the number of workers of {type(executor).__name__}; pass workers=")
+    return objective.run if isinstance(objective, ExternalProgram) else FunctionEvaluator(objective), count
 
 
-def _cancellable(objective: Objective | ExternalProgram, cancelled: threading.Event) -> Evaluator:
+def worker_count(executor: Executor) -> int | None:
+    """The number of workers of an executor of the standard library, loky or Dask; None if it cannot be determined."""
+    count = getattr(executor, "_max_workers", None)
+    if count is None and (client := getattr(executor, "_client", None)) is not None:  # Dask
+        count = sum(client.ncores().values())
+    return count if isinstance(count, int) and count > 0 else None
+
+
+class SynchronousExecutor(Executor):
+    """Runs each call in the caller's thread, before `submit` returns."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run the call and return the finished future. `KeyboardInterrupt` propagates."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  as in every executor, `result()` raises it
+            future.set_exception(error)
+        return future
+
+
+class LocalProcessExecutor(Executor):
+    """Local processes, each running one evaluation at a time.
+
+    If a process is killed, its future raises `BrokenExecutor` and the slot gets a new process.
+
+    Args:
+        workers: the number of processes.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._processes = [_new_process() for _ in range(workers)]
+        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for slot in range(workers):
+            self._free.put(slot)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call in a free process, waiting until there is one."""
+        slot = self._free.get()
+        try:
+            future = self._processes[slot].submit(fn, *args, **kwargs)
+        except BrokenExecutor:  # the process died between two evaluations
+            self._processes[slot] = _new_process()
+            future = self._processes[slot].submit(fn, *args, **kwargs)
+        future.add_done_callback(lambda done: self._release(slot, done))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End all processes; with `wait=False`, kill them and the calls they run."""
+        del cancel_futures  # every submitted call has started
+        for process in self._processes:
+            process.shutdown(wait=wait, kill_workers=not wait)
+
+    def _release(self, slot: int, future: Future[Any]) -> None:
+        if not future.cancelled() and isinstance(future.exception(), BrokenExecutor):
+            self._processes[slot] = _new_process()
+        self._free.put(slot)
+
+
+def _cancellable_evaluator(objective: Objective | ExternalProgram, cancelled: threading.Event) -> Evaluator:
     if isinstance(objective, ExternalProgram):
         return lambda trial: objective.run(trial, cancelled)
     return FunctionEvaluator(objective)
 
 
-def _local_executor(evaluate: Evaluator, workers: int) -> Executor:
+def _new_executor(evaluate: Evaluator, workers: int) -> Executor:
     if workers == 1:
-        return InThisThread()
-    if isinstance(evaluate, FunctionEvaluator) and _can_be_sent(evaluate):
-        return LocalProcesses(workers)
+        return SynchronousExecutor()
+    if isinstance(evaluate, FunctionEvaluator) and _is_picklable(evaluate):
+        return LocalProcessExecutor(workers)
     return ThreadPoolExecutor(workers, thread_name_prefix="fidelium")
 
 
-def _can_be_sent(evaluate: Evaluator) -> bool:
-    import cloudpickle  # brought by loky
+def _is_picklable(evaluate: Evaluator) -> bool:
+    import cloudpickle  # what loky sends functions with
 
     try:
         cloudpickle.dumps(evaluate)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        _log.warning("the objective cannot be sent to another process, so evaluations run in threads: %s", error)
+        _log.warning("the objective cannot be pickled, so evaluations run in threads instead of processes: %s", error)
         return False
     return True
+
+
+def _new_process() -> ProcessPoolExecutor:
+    from loky import ProcessPoolExecutor  # only needed here
+
+    return ProcessPoolExecutor(max_workers=1, timeout=None, initializer=_initialize_process, initargs=(os.getpid(),))
+
+
+def _initialize_process(parent: int) -> None:
+    """In a new process: leave Ctrl-C to the parent, and exit when the parent ends, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+
+
+def _exit_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

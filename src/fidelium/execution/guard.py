@@ -1,16 +1,16 @@
-"""Runs one program and leaves nothing of it behind; a program of its own, with the standard library alone.
+"""Runs one program and ends every process it has started. A standalone script that uses only the standard library.
 
     python -I -S guard.py PARENT REPORT GRACE PROGRAM [ARGUMENT ...]
 
-fidelium (process PARENT) holds the other end of this process's standard input and writes nothing to it. When that end
-closes, because fidelium wants the program to stop or because fidelium was killed, the program and everything it has
-started gets SIGTERM and, after GRACE seconds, SIGKILL. The same happens to what is left when the program has ended by
-itself. On Linux this process adopts orphans, so even daemons are found; elsewhere the program's process group is ended.
+fidelium (process PARENT) holds the other end of this process's standard input and never writes to it. When that end
+closes, because fidelium stops the program or was killed itself, the program and all its descendants get SIGTERM and,
+after GRACE seconds, SIGKILL. The same happens to descendants that are still running when the program has exited. On
+Linux this process adopts orphans, so daemons are found too; on other systems the program's process group is ended.
 
-What happened is written to the file descriptor REPORT, a line each:
+Events are written to the file descriptor REPORT, one per line:
 
-    started PID | unable ERRNO        the program runs, or could not be started
-    ended CODE SECONDS                its exit code, or minus the signal that ended it
+    started PID | error ERRNO         the program was started, or could not be
+    exited CODE SECONDS               its exit code, or minus the number of the signal that ended it
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ import signal
 import sys
 import time
 
-_KILL_PATIENCE = 5.0
-"""Seconds after SIGKILL until a process that hangs in the kernel is given up."""
+_KILL_TIMEOUT = 5.0
+"""Seconds to wait after SIGKILL for a process that hangs in the kernel."""
 
-_LOOK_EVERY = 1.0
-"""Seconds between looks whether the parent is still there: a fork of it may hold our standard input open."""
+_PARENT_CHECK_INTERVAL = 1.0
+"""Seconds between checks that the parent is alive: a fork of the parent may hold our standard input open."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run the program to its end and report it."""
+    """Run the program to its end and report."""
     parent, report, grace = int(arguments[0]), int(arguments[1]), float(arguments[2])
     os.set_inheritable(report, False)
     _adopt_orphans()
     wakeup = _wake_on_signals()
-    started = time.monotonic()
+    start_time = time.monotonic()
     try:
         child = _start(arguments[3:])
     except OSError as error:
-        _say(report, f"unable {error.errno}")
+        _report(report, f"error {error.errno}")
         return
-    _say(report, f"started {child}")
-    ended: dict[int, int] = {}
-    _wait(child, ended, parent, wakeup)
-    seconds = time.monotonic() - started
-    _end_all(child, ended, grace)
-    _say(report, f"ended {ended.get(child, -signal.SIGKILL)} {seconds}")
+    _report(report, f"started {child}")
+    exit_codes: dict[int, int] = {}
+    _wait(child, exit_codes, parent, wakeup)
+    seconds = time.monotonic() - start_time
+    _end_all(child, exit_codes, grace)
+    _report(report, f"exited {exit_codes.get(child, -signal.SIGKILL)} {seconds}")
 
 
 def _start(argv: list[str]) -> int:
-    """Start the program in a process group of its own, with nothing to read and Python's ignored signals restored."""
-    nothing = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-    restored = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
-    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=nothing, setpgroup=0, setsigdef=restored)
+    """Start the program in its own process group, with an empty standard input and default signal handlers."""
+    empty_stdin = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    defaults = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
+    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=empty_stdin, setpgroup=0, setsigdef=defaults)
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of every orphan below this process, where the system can do that (Linux)."""
+    """Become the parent of all orphaned descendants, where the system supports it (Linux)."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -67,7 +67,7 @@ def _adopt_orphans() -> None:
 
 
 def _wake_on_signals() -> int:
-    """A descriptor that gets a byte, the signal's number, when a child ends or somebody wants this process to end."""
+    """A descriptor that receives the number of each signal: a child has exited, or this process was asked to end."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -76,80 +76,80 @@ def _wake_on_signals() -> int:
     return read_end
 
 
-def _wait(child: int, ended: dict[int, int], parent: int, wakeup: int) -> None:
-    """Return when the child has ended, or when it has to."""
-    while child not in ended and os.getppid() == parent:
-        readable, _, _ = select.select([0, wakeup], [], [], _LOOK_EVERY)
-        if 0 in readable:  # nobody ever writes: this is its end
+def _wait(child: int, exit_codes: dict[int, int], parent: int, wakeup: int) -> None:
+    """Return when the child has exited or must be ended."""
+    while child not in exit_codes and os.getppid() == parent:
+        readable, _, _ = select.select([0, wakeup], [], [], _PARENT_CHECK_INTERVAL)
+        if 0 in readable:  # nothing is ever written, so this is end of file
             return
         if wakeup in readable and set(os.read(wakeup, 512)) - {signal.SIGCHLD}:
             return
-        _reap(ended)
+        _reap(exit_codes)
 
 
-def _end_all(child: int, ended: dict[int, int], grace: float) -> None:
-    """End the child and everything below this process: SIGTERM once, SIGKILL until nothing is left."""
-    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, _KILL_PATIENCE)):
-        if not _reap(ended):
+def _end_all(child: int, exit_codes: dict[int, int], grace: float) -> None:
+    """End the child and all descendants: SIGTERM once, then SIGKILL until none is left."""
+    for number, timeout in ((signal.SIGTERM, grace), (signal.SIGKILL, _KILL_TIMEOUT)):
+        if not _reap(exit_codes):
             return
-        until = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         pause = 0.001
         _signal_all(child, number)
-        while _reap(ended) and _signal_all(child, number if number == signal.SIGKILL else 0):
-            if time.monotonic() > until:
+        while _reap(exit_codes) and _signal_all(child, number if number == signal.SIGKILL else 0):
+            if time.monotonic() > deadline:
                 break
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
 
 
-def _reap(ended: dict[int, int]) -> bool:
-    """Take note of all children that have ended; whether there may be processes left."""
+def _reap(exit_codes: dict[int, int]) -> bool:
+    """Collect the exit codes of children that have exited; returns whether processes may be left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return sys.platform != "linux"  # there, orphans would be children
+            return sys.platform != "linux"  # on Linux orphans are children, so none is left
         if not pid:
             return True
-        ended[pid] = os.waitstatus_to_exitcode(status)
+        exit_codes[pid] = os.waitstatus_to_exitcode(status)
 
 
 def _signal_all(group: int, number: int) -> bool:
-    """Send a signal (0: none) to all that is left; whether there was anything."""
+    """Send a signal (0: only check) to all remaining processes; returns whether there were any."""
     if sys.platform != "linux":
         return _signal(-group, number)
-    reached = [_signal(pid, number) for pid in _below(os.getpid())]
+    reached = [_signal(pid, number) for pid in _descendants(os.getpid())]
     return any(reached)
 
 
 def _signal(pid: int, number: int) -> bool:
     try:
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):  # gone, or another user's by now
+    except (ProcessLookupError, PermissionError):  # it has exited, or the pid now belongs to another user
         return False
     return True
 
 
-def _below(root: int) -> list[int]:
-    """All living processes below one, however deep, from /proc."""
+def _descendants(root: int) -> list[int]:
+    """All living descendants of a process, from /proc."""
     parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):  # it has ended meanwhile
+        except (OSError, ValueError):  # it has exited in the meantime
             continue
         if state not in (b"Z", b"X"):
             parents[int(name)] = int(parent)
-    found, wave = [], {root}
-    while wave := {pid for pid, parent in parents.items() if parent in wave}:
-        found.extend(wave)
+    found, generation = [], {root}
+    while generation := {pid for pid, parent in parents.items() if parent in generation}:
+        found.extend(generation)
     return found
 
 
-def _say(report: int, line: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # fidelium is gone: there is nobody to tell
-        os.write(report, f"{line}\n".encode())
+def _report(descriptor: int, line: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # fidelium is gone
+        os.write(descriptor, f"{line}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Result rules: how the value of an evaluation is read from a trial's folder.
 
-The default is `result.json` with `{"value": 1.2}`, perhaps a measured `"cost"`, or `{"failed": "reason"}`; others are a
-cell of a table, a JSON path, a regular expression, or a Python function of the user. A file whose first word is FAIL
-says that the evaluation failed, whatever the rule. Whatever is in a file, the answer is a number or a reason.
+The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"`, or `{"failed": "reason"}`. The
+alternatives are a table cell, a JSON path, a regular expression and a user's Python function. With every rule, a result
+file whose first word is FAIL marks the evaluation as failed. Any content gives either a finite number or a reason.
 """
 
 from __future__ import annotations
@@ -24,145 +24,89 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from fidelium.errors import EvaluationError, SettingError
-from fidelium.execution.base import Measured
+from fidelium.execution.base import Measurement
 from fidelium.execution.process import STDOUT
 
-_LARGEST = 64_000_000
-"""Bytes of a file that are read at most."""
-
-
-def read_text(path: Path) -> str:
-    """The text of a file that a program wrote: a plain file of bounded size, whatever its bytes.
-
-    Raises:
-        EvaluationError: if there is none.
-    """
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a named pipe must not block us
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise EvaluationError(f"{path.name} is no plain file")
-            if status.st_size > _LARGEST:
-                raise EvaluationError(f"{path.name} has {status.st_size} bytes, more than {_LARGEST}")
-            return file.read(_LARGEST).decode("utf-8-sig", errors="replace")
-    except FileNotFoundError:
-        raise EvaluationError(f"the program wrote no {path.name}") from None
-    except OSError as error:
-        raise EvaluationError(f"cannot read {path.name}: {error.strerror}") from None
-
-
-def finite(what: str, value: Any) -> float:
-    """The value as a finite float; text may have Fortran's exponent (1.5D+03).
-
-    Raises:
-        EvaluationError: if it is none.
-    """
-    if isinstance(value, str):
-        value = re.sub(r"(?<=[\d.])[dD](?=[+-]?\d+\s*$)", "e", value)
-    try:
-        number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
-    except (ValueError, OverflowError):
-        number = None
-    if number is None:
-        raise EvaluationError(f"{what} is {short(value)}, not a number")
-    if not math.isfinite(number):
-        raise EvaluationError(f"{what} is {number}, not a finite number")
-    return number
-
-
-def parse_json(name: str, text: str) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        EvaluationError: if it is none.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise EvaluationError(f"{name} is not JSON: {error}; it starts with {short(text)}") from None
-
-
-def short(value: Any) -> str:
-    """How a value prints, cut to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
 RESULT = "result.json"
-"""The result file, if no rule names another."""
+"""The default result file."""
 
-_STEPS = re.compile(r'\.?([^.\[\]"]+)|\[(-?\d+)\]|\["([^"]*)"\]')
+_PATH_STEP = re.compile(r'\.?([^.\[\]"]+)|\[(-?\d+)\]|\["([^"]*)"\]')
+
+_MAX_BYTES = 64_000_000
+"""Largest result file that is read."""
 
 
 @runtime_checkable
 class ResultRule(Protocol):
-    """Finds the value of an ended program."""
+    """Reads the value after the program has exited."""
 
     @property
     @abstractmethod
     def file(self) -> str:
-        """The file, in the trial's folder, that the program writes its result to."""
+        """The result file, relative to the trial's folder."""
         ...
 
     @abstractmethod
-    def read(self, folder: Path) -> Measured:
-        """The value; raises `EvaluationError` if there is none, or it is not a finite number."""
+    def read(self, folder: Path) -> Measurement:
+        """The value; raises `EvaluationError` if it is missing or not a finite number."""
         ...
 
 
 @dataclass(frozen=True)
 class ResultFile:
-    """`{"value": 1.2, "cost": 3.4}`, the cost optional."""
+    """A JSON file with `{"value": 1.2, "cost": 3.4}`; the cost is optional."""
 
     file: str = RESULT
 
-    def reported(self, text: str) -> str | None:
-        """The reason in `{"failed": "reason"}`, None if the text is something else."""
+    def failure_reason(self, text: str) -> str | None:
+        """The reason in `{"failed": "reason"}`, None for any other text."""
         try:
-            content = parse_json(self.file, text)
+            content = _parse_json(self.file, text)
         except EvaluationError:
             return None
         return str(content["failed"]) if isinstance(content, dict) and "failed" in content else None
 
-    def read(self, folder: Path) -> Measured:
-        content = parse_json(self.file, read_text(folder / self.file))
+    def read(self, folder: Path) -> Measurement:
+        content = _parse_json(self.file, _read_text(folder / self.file))
         if not isinstance(content, dict) or "value" not in content:
-            raise EvaluationError(f'{self.file} must hold {{"value": number}}, got {short(content)}')
+            raise EvaluationError(f'{self.file} must contain {{"value": number}}, got {_short(content)}')
         cost = content.get("cost")
-        return Measured(finite("value", content["value"]), None if cost is None else finite("cost", cost))
+        return Measurement(
+            parse_number("value", content["value"]), None if cost is None else parse_number("cost", cost)
+        )
 
 
 @dataclass(frozen=True)
 class JsonPath:
-    """A number in a JSON file: `results.mass[0]`; a key with dots or brackets is written `["a.b"]`."""
+    """A number in a JSON file, at a path such as `results.mass[0]`; quote keys with dots or brackets: `["a.b"]`."""
 
     file: str
     path: str
 
     def __post_init__(self) -> None:
-        if not self.path or _STEPS.sub("", self.path.removeprefix("$")):
-            raise SettingError(f'a JSON path looks like results.mass[0] or ["a.b"], got {self.path!r}')
+        if not self.path or _PATH_STEP.sub("", self.path.removeprefix("$")):
+            raise SettingError(f'a JSON path must look like results.mass[0] or ["a.b"], got {self.path!r}')
 
-    def read(self, folder: Path) -> Measured:
-        place = parse_json(self.file, read_text(folder / self.file))
-        for step in _STEPS.finditer(self.path.removeprefix("$")):
+    def read(self, folder: Path) -> Measurement:
+        value = _parse_json(self.file, _read_text(folder / self.file))
+        for step in _PATH_STEP.finditer(self.path.removeprefix("$")):
             key = int(step[2]) if step[2] else step[3] if step[3] is not None else step[1]
             try:
-                place = place[key]
+                value = value[key]
             except (KeyError, IndexError, TypeError):
-                raise EvaluationError(f"{self.file} has no {self.path}: no {key!r} in {short(place)}") from None
-        return Measured(finite(self.path, place))
+                raise EvaluationError(f"{self.file} has no {self.path}: no {key!r} in {_short(value)}") from None
+        return Measurement(parse_number(self.path, value))
 
 
 @dataclass(frozen=True)
 class CsvCell:
-    """A cell of a table.
+    """A cell of a text table.
 
     Args:
         file: the table.
-        column: the name in the first row, or a position from 0 (then there is no such row); negative from the end.
-        row: a position from 0, without the row of names; -1 is the last.
-        delimiter: one character, or "space" for any blanks.
+        column: a name in the header row, or a position from 0 in a table without a header; negative from the end.
+        row: a position from 0, not counting the header; negative from the end.
+        delimiter: one character, or "space" for any whitespace.
     """
 
     file: str
@@ -170,19 +114,19 @@ class CsvCell:
     row: int = -1
     delimiter: str = ","
 
-    def read(self, folder: Path) -> Measured:
-        rows = self._rows(read_text(folder / self.file))
+    def read(self, folder: Path) -> Measurement:
+        rows = self._rows(_read_text(folder / self.file))
         column = self.column
         if isinstance(column, str):
             names = [name.strip() for name in rows.pop(0)] if rows else []
             if column not in names:
-                raise EvaluationError(f"{self.file} has no column {column!r}, it has {short(names)}")
+                raise EvaluationError(f"{self.file} has no column {column!r}; its columns are {_short(names)}")
             column = names.index(column)
         try:
             cell = rows[self.row][column]
         except IndexError:
             raise EvaluationError(f"{self.file} has no row {self.row} with column {self.column!r}") from None
-        return Measured(finite(f"row {self.row}, column {self.column!r}", cell))
+        return Measurement(parse_number(f"row {self.row}, column {self.column!r}", cell))
 
     def _rows(self, text: str) -> list[list[str]]:
         if self.delimiter == "space":
@@ -190,12 +134,12 @@ class CsvCell:
         try:
             return [row for row in csv.reader(text.splitlines(), delimiter=self.delimiter) if row]
         except csv.Error as error:
-            raise EvaluationError(f"{self.file} is no table: {error}") from None
+            raise EvaluationError(f"{self.file} is not a valid table: {error}") from None
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The first group of the last match of a regular expression; ^ and $ match at every line."""
+    """The first group of the last match of a regular expression; ^ and $ match at line boundaries."""
 
     regex: str
     file: str = STDOUT
@@ -204,39 +148,26 @@ class Pattern:
         try:
             groups = re.compile(self.regex).groups
         except re.error as error:
-            raise SettingError(f"{self.regex!r} is no regular expression: {error}") from None
+            raise SettingError(f"{self.regex!r} is not a valid regular expression: {error}") from None
         if not groups:
             raise SettingError(f"{self.regex!r} needs a group (...) around the number")
 
-    def read(self, folder: Path) -> Measured:
+    def read(self, folder: Path) -> Measurement:
         last = None
-        for last in re.finditer(self.regex, read_text(folder / self.file), re.MULTILINE):  # noqa: B007
+        for last in re.finditer(self.regex, _read_text(folder / self.file), re.MULTILINE):  # noqa: B007
             pass
         if last is None:
             raise EvaluationError(f"nothing in {self.file} matches {self.regex!r}")
-        return Measured(finite(f"what {self.regex!r} found in {self.file}", last[1]))
-
-
-def reported_failure(rule: ResultRule, folder: Path) -> str | None:
-    """The reason of a failure that the program itself tells in its result file, None if it tells none."""
-    if rule.file == STDOUT:
-        return None
-    try:
-        text = read_text(folder / rule.file)
-    except EvaluationError:
-        return None
-    if found := re.match(r"\s*FAIL(?![^\s:])[:\s]*([^\n]*)", text):
-        return found[1].strip() or f"{rule.file} says FAIL"
-    return rule.reported(text) if isinstance(rule, ResultFile) else None
+        return Measurement(parse_number(f"the match of {self.regex!r} in {self.file}", last[1]))
 
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """Calls a function with the trial's folder (a `Path`); it returns the value, or the value and the measured cost.
+    """A Python function that gets the trial's folder (a `Path`) and returns the value, or the value and the cost.
 
     Args:
-        source: a file that ends in .py, or a module that can be imported.
-        function: the function's name.
+        source: a file ending in .py, or the name of an importable module.
+        function: the name of the function.
     """
 
     source: str
@@ -244,33 +175,35 @@ class PythonFunction:
 
     @classmethod
     def of(cls, text: str) -> PythonFunction:
-        """The function that `source:function` names.
+        """The function given as `source:function`.
 
         Raises:
-            SettingError: if the text is something else.
+            SettingError: if the text has another form.
         """
         source, colon, function = text.rpartition(":")
         if not colon or not source or not function.isidentifier():
-            raise SettingError(f"a Python function is named file.py:function or module:function, got {text!r}")
+            raise SettingError(f"expected file.py:function or module:function, got {text!r}")
         return cls(source, function)
 
     @property
     def is_file(self) -> bool:
-        """Whether the function is in a file, not in a module that can be imported."""
+        """Whether the source is a file, not a module."""
         return self.source.endswith(".py")
 
     @property
     def file(self) -> str:
         return RESULT
 
-    def read(self, folder: Path) -> Measured:
+    def read(self, folder: Path) -> Measurement:
         try:
-            answer = self._load()(folder)
-        except Exception as error:  # the user's code: whatever it raises is the reason of a failed trial
-            raise EvaluationError(f"{self.source}:{self.function} failed: {_place(error)}") from error
-        value, cost = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-        name = f"what {self.function} returned"
-        return Measured(_number(name, value), None if cost is None else _number(f"{name} as cost", cost))
+            result = self._load()(folder)
+        except Exception as error:  # user code may raise anything; it becomes the reason of the failed trial
+            raise EvaluationError(f"{self.source}:{self.function} failed: {_describe(error)}") from error
+        value, cost = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+        return Measurement(
+            _plain_number(f"the return value of {self.function}", value),
+            None if cost is None else _plain_number(f"the cost returned by {self.function}", cost),
+        )
 
     def _load(self) -> Callable[[Path], Any]:
         if not self.is_file:
@@ -280,16 +213,87 @@ class PythonFunction:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # dataclasses look for their module there
+        sys.modules[name] = module  # dataclasses look up their module there
         spec.loader.exec_module(module)
         return getattr(module, self.function)
 
 
-def _number(name: str, value: Any) -> float:
-    """A number, also one of NumPy."""
-    return finite(name, value.item() if getattr(value, "shape", None) == () else value)
+def reported_failure(rule: ResultRule, folder: Path) -> str | None:
+    """The failure reason that the program itself wrote to its result file, None if it did not."""
+    if rule.file == STDOUT:
+        return None
+    try:
+        text = _read_text(folder / rule.file)
+    except EvaluationError:
+        return None
+    if match := re.match(r"\s*FAIL(?![^\s:])[:\s]*([^\n]*)", text):
+        return match[1].strip() or f"{rule.file} says FAIL"
+    return rule.failure_reason(text) if isinstance(rule, ResultFile) else None
 
 
-def _place(error: Exception) -> str:
+def _read_text(path: Path) -> str:
+    """The text of a result file; bytes that are not UTF-8 are replaced.
+
+    Raises:
+        EvaluationError: if it does not exist, is not a regular file, is too large or cannot be read.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # do not block on a named pipe
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise EvaluationError(f"{path.name} is not a regular file")
+            if status.st_size > _MAX_BYTES:
+                raise EvaluationError(f"{path.name} has {status.st_size} bytes; the limit is {_MAX_BYTES}")
+            return file.read(_MAX_BYTES).decode("utf-8-sig", errors="replace")
+    except FileNotFoundError:
+        raise EvaluationError(f"the program wrote no {path.name}") from None
+    except OSError as error:
+        raise EvaluationError(f"cannot read {path.name}: {error.strerror}") from None
+
+
+def parse_number(name: str, value: Any) -> float:
+    """The value as a finite float; strings may use Fortran exponents (1.5D+03).
+
+    Raises:
+        EvaluationError: if it is not a finite number.
+    """
+    if isinstance(value, str):
+        value = re.sub(r"(?<=[\d.])[dD](?=[+-]?\d+\s*$)", "e", value)
+    try:
+        number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None:
+        raise EvaluationError(f"{name} is {_short(value)}, not a number")
+    if not math.isfinite(number):
+        raise EvaluationError(f"{name} is {number}, not a finite number")
+    return number
+
+
+def _parse_json(name: str, text: str) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        EvaluationError: if the text is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"{name} is not JSON: {error}; it starts with {_short(text)}") from None
+
+
+def _short(value: Any) -> str:
+    """The repr of a value, cut to 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _plain_number(name: str, value: Any) -> float:
+    """As `parse_number`, also for NumPy scalars."""
+    return parse_number(name, value.item() if getattr(value, "shape", None) == () else value)
+
+
+def _describe(error: Exception) -> str:
+    """The error with the file and the line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"

@@ -1,4 +1,4 @@
-"""A trial's folder: a new one for every attempt, with the query in `query.json` and what happened in `outcome.json`."""
+"""A trial's folder: one for every attempt, with the query in `query.json` and the outcome in `outcome.json`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _log = logging.getLogger("fidelium.execution")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a program is asked.
+class RunRequest:
+    """What a program is asked to evaluate: the content of `query.json`.
 
     Args:
         number: the trial's number.
-        attempt: how many times the trial was started, this time included.
-        params: values of all parameters.
+        attempt: number of the attempt, from 1.
+        params: the values of all parameters.
         fidelity: the fidelity to evaluate at.
         position: the fidelity's position in the ladder, 0 the cheapest.
     """
@@ -40,8 +40,8 @@ class Asked:
     position: int
 
     @classmethod
-    def of(cls, trial: Trial, position: int) -> Asked:
-        """What a trial asks."""
+    def of(cls, trial: Trial, position: int) -> RunRequest:
+        """The request for a trial whose fidelity is at `position` in the ladder."""
         return cls(trial.number, trial.attempt, trial.params, trial.fidelity, position)
 
     def as_json(self) -> dict[str, Any]:
@@ -56,52 +56,52 @@ class Asked:
         }
 
 
-def new_folder(runs: Path, asked: Asked) -> Path:
-    """Make the folder `00012-fine`, from the second attempt on `00012-fine-2`; never one that is there already.
+def create_run_folder(runs: Path, request: RunRequest) -> Path:
+    """Create a new folder: `00012-fine`, or `00012-fine-2` for the second attempt, or `00012-fine.1` if that exists.
 
     Raises:
-        EvaluationError: if it cannot be made.
+        EvaluationError: if it cannot be created.
     """
-    attempt = f"-{asked.attempt}" if asked.attempt > 1 else ""
-    name = f"{asked.number:05d}-{safe_name(asked.fidelity.name)}{attempt}"
-    for again in count():
-        folder = runs / (f"{name}.{again}" if again else name)
+    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
+    name = f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+    for copy in count():
+        folder = runs / (f"{name}.{copy}" if copy else name)
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise EvaluationError(f"cannot make the folder {folder}: {runs} is not a folder") from None
+                raise EvaluationError(f"cannot create the folder {folder}: {runs} is not a folder") from None
         except OSError as error:
-            raise EvaluationError(f"cannot make the folder {folder}: {error.strerror}") from None
+            raise EvaluationError(f"cannot create the folder {folder}: {error.strerror}") from None
         else:
             return folder
     raise AssertionError("count() does not end")
 
 
 def safe_name(name: str) -> str:
-    """A name with nothing in it that means something in a path, 40 characters at most.
+    """The name with every character that is special in a path replaced by `_`, cut to 40 characters.
 
-    Letters and digits of any script stay. Names may become equal: the trial's number tells folders apart.
+    Letters and digits of all scripts are kept. Different names may become equal.
     """
     return re.sub(r"[^\w-]", "_", name)[:40]
 
 
-def write_query(folder: Path, asked: Asked) -> None:
-    """Write `query.json`: strict JSON, UTF-8, letters of all scripts as they are.
+def write_query(folder: Path, request: RunRequest) -> None:
+    """Write `query.json`: strict JSON in UTF-8, without ASCII escapes.
 
     Raises:
-        EvaluationError: if a value cannot be written so.
-        OSError: if the disk is full.
+        EvaluationError: if a value cannot be written as JSON.
+        OSError: if the file cannot be written.
     """
     try:
-        text = json.dumps(asked.as_json(), ensure_ascii=False, allow_nan=False, indent=2).encode()
+        text = json.dumps(request.as_json(), ensure_ascii=False, allow_nan=False, indent=2).encode()
     except (TypeError, ValueError) as error:
         raise EvaluationError(f"the parameters cannot be written as JSON: {error}") from None
     (folder / QUERY).write_bytes(text + b"\n")
 
 
-def note_outcome(folder: Path, outcome: Mapping[str, Any]) -> None:
-    """Write `outcome.json`. It is for people: if it cannot be written, the trial's outcome is the same."""
+def write_outcome(folder: Path, outcome: Mapping[str, Any]) -> None:
+    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged."""
     try:
         (folder / OUTCOME).write_text(json.dumps(outcome, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     except OSError as error:

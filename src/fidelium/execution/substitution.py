@@ -1,12 +1,12 @@
 """Substitution of values into arguments, environment variables and input decks.
 
-`{name}` in an argument or a variable is replaced by the value of that name; `{{` and `}}` stand for braces. A value
-becomes text as in JSON, except that a string stays as it is. The text is never read again: braces, quotes and line ends
-in a value have no meaning.
+`{name}` in an argument or a variable is replaced by a value; `{{` and `}}` are literal braces. Strings are inserted
+unchanged, other values as JSON. The result is not expanded again, so braces, quotes and line ends in a value have no
+special meaning.
 
-Input decks are Jinja templates, strictly: an unknown name is an error with template, line and name. A template sees
-every parameter by its name, all of them as `params` (for names such as "young's modulus"), and the names that fidelium
-gives (`fidelity`, `number`, ...). Nothing is escaped; true, false and null are written as in JSON.
+Input decks are Jinja templates in strict mode: an unknown name is an error with template, line and name. A template can
+use every parameter by name, all of them as `params` (for names such as "young's modulus"), and the reserved names
+(`fidelity`, `number`, ...). Nothing is escaped; true, false and null are written as in JSON.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from fidelium.errors import SettingError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-
-GIVEN_NAMES = (
+RESERVED_NAMES = (
     "attempt",
     "cost",
     "fidelity",
@@ -38,102 +37,106 @@ GIVEN_NAMES = (
     "query",
     "result",
 )
-"""Names that fidelium gives a value to, besides the parameters."""
+"""Names that fidelium sets, in addition to the parameters."""
 
-_PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_TOKENS = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
-def as_text(value: Any) -> str:
-    """A string as it is, anything else as in JSON: true, null, 3, 0.1 (the shortest digits that lead back)."""
+def to_text(value: Any) -> str:
+    """A string unchanged, anything else as JSON: true, null, 3, 0.1 (the shortest digits that round-trip)."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def names_in(pattern: str) -> tuple[str, ...]:
-    """The names between braces.
+def placeholders(pattern: str) -> tuple[str, ...]:
+    """The names between braces in a pattern.
 
     Raises:
-        SettingError: if a brace is alone.
+        SettingError: if a brace is unmatched.
     """
     names = []
-    for piece in _PIECES.finditer(pattern):
-        if piece[0] in ("{", "}"):
-            raise SettingError(f"a {piece[0]!r} is alone in {pattern!r}; write {{{{ and }}}} for braces")
-        if piece[1] is not None:
-            names.append(piece[1])
+    for token in _TOKENS.finditer(pattern):
+        if token[0] in ("{", "}"):
+            raise SettingError(f"unmatched {token[0]!r} in {pattern!r}; write {{{{ and }}}} for literal braces")
+        if token[1] is not None:
+            names.append(token[1])
     return tuple(names)
 
 
-def check_names(pattern: str, known: Collection[str]) -> None:
-    """Refuse a pattern with an unknown name.
+def check_placeholders(pattern: str, known: Collection[str]) -> None:
+    """Check that all names in a pattern are known.
 
     Raises:
-        SettingError: if there is one, with the nearest known name.
+        SettingError: if one is not, with the closest known name.
     """
-    for name in names_in(pattern):
+    for name in placeholders(pattern):
         if name not in known:
             near = get_close_matches(name, known, 1)
-            advice = f"did you mean {{{near[0]}}}?" if near else f"known are {', '.join(sorted(known))}"
-            raise SettingError(f"unknown name {{{name}}} in {pattern!r}; {advice} (write {{{{ and }}}} for braces)")
+            advice = f"did you mean {{{near[0]}}}?" if near else f"known names: {', '.join(sorted(known))}"
+            raise SettingError(
+                f"unknown name {{{name}}} in {pattern!r}; {advice} (write {{{{ and }}}} for literal braces)"
+            )
 
 
-def check_parameters(names: Collection[str]) -> None:
-    """Refuse a parameter that has a name which fidelium itself gives a value to.
+def check_parameter_names(names: Collection[str]) -> None:
+    """Check that no parameter has a reserved name.
 
     Raises:
-        SettingError: if there is one.
+        SettingError: if one has.
     """
     for name in names:
-        if name in GIVEN_NAMES:
-            raise SettingError(f"{{{name}}} is already something that fidelium gives; rename the parameter {name!r}")
+        if name in RESERVED_NAMES:
+            raise SettingError(f"{name!r} is reserved: fidelium sets {{{name}}} itself; rename the parameter {name!r}")
 
 
-def check_variable(name: str) -> None:
-    """Refuse a name that no environment variable can have.
+def check_variable_name(name: str) -> None:
+    """Check the name of an environment variable.
 
     Raises:
-        SettingError: if it is one.
+        SettingError: if it is not valid.
     """
     if not name or "=" in name or "\0" in name:
-        raise SettingError(f"a variable's name is not empty and has no = in it, got {name!r}")
+        raise SettingError(f"a variable's name must not be empty or contain = or NUL, got {name!r}")
 
 
-def check_shell(line: str, known: Collection[str]) -> None:
-    """Refuse a known name between braces in a shell's line: there, a value could become code.
+def check_shell_command(line: str, known: Collection[str]) -> None:
+    """Check that a shell command has no known name between braces: the shell could run the value as code.
 
     Raises:
-        SettingError: if there is one, with what to do.
+        SettingError: if it has one, with the alternative.
     """
     for found in re.finditer(r"(?<!\$)\{([^{}]*)\}", line):
         if found[1] in known:
             raise SettingError(
-                f"{found[0]} cannot stand in a shell's command, where a value could become code; "
+                f"{found[0]} is not allowed in a shell command, where a value could run as code; "
                 f'use a variable (environment: {{VALUE: "{found[0]}"}}, then "$VALUE"), or a list without shell: true'
             )
 
 
-def escaped(text: str) -> str:
-    """A pattern that stands for the text itself."""
+def escape(text: str) -> str:
+    """A pattern that `fill` turns into this text."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def fill(pattern: str, values: Mapping[str, Any]) -> str:
-    """The pattern with the values in their places.
+    """The pattern with its names replaced by values.
 
     Raises:
-        SettingError: if a name is unknown, or the text holds a NUL, which no argument or variable can.
+        SettingError: if a name is unknown, or the result contains a NUL.
     """
-    check_names(pattern, values)
-    text = _PIECES.sub(lambda piece: piece[0][0] if piece[1] is None else as_text(values[piece[1]]), pattern)
+    check_placeholders(pattern, values)
+    text = _TOKENS.sub(lambda token: token[0][0] if token[1] is None else to_text(values[token[1]]), pattern)
     if "\0" in text:
-        raise SettingError(f"{text!r} holds a NUL character, which no argument or variable can; use query.json")
+        raise SettingError(
+            f"{text!r} contains a NUL character, which arguments and variables cannot hold; use query.json"
+        )
     return text
 
 
 def check_template(path: Path, known: Collection[str]) -> None:
-    """Refuse a template that cannot be read or parsed, or that uses a name that is not known.
+    """Check that a template can be read and parsed and uses known names only.
 
     Raises:
-        SettingError: if so; the message says where.
+        SettingError: if not, with the line.
     """
     from jinja2 import TemplateSyntaxError, meta, nodes
 
@@ -147,12 +150,12 @@ def check_template(path: Path, known: Collection[str]) -> None:
         if name.name in unknown:
             raise SettingError(
                 f"template {path.name}, line {name.lineno}: unknown name {name.name!r}; "
-                f"known are {', '.join(sorted(known))}"
+                f"known names: {', '.join(sorted(known))}"
             )
 
 
 def render(path: Path, values: Mapping[str, Any]) -> str:
-    """The template's text with the values in their places.
+    """The template rendered with these values.
 
     Raises:
         SettingError: if the template cannot be read, or fails with these values.
@@ -164,9 +167,9 @@ def render(path: Path, values: Mapping[str, Any]) -> str:
     except TemplateSyntaxError as error:
         raise SettingError(f"template {error.name}, line {error.lineno}: {error.message}") from None
     except TemplateNotFound as error:
-        raise SettingError(f"template {path.name}: {error.name!r} is not in {str(path.parent)!r}") from None
-    except Exception as error:  # noqa: BLE001  a template computes, so it may raise anything
-        raise SettingError(f"template {path.name}{_line(path, error)}: {error}") from None
+        raise SettingError(f"template {path.name}: {error.name!r} not found in {str(path.parent)!r}") from None
+    except Exception as error:  # noqa: BLE001  expressions in a template may raise anything
+        raise SettingError(f"template {path.name}{_error_line(path, error)}: {error}") from None
 
 
 def _environment(path: Path) -> Environment:
@@ -177,7 +180,7 @@ def _environment(path: Path) -> Environment:
         undefined=StrictUndefined,
         autoescape=False,
         keep_trailing_newline=True,
-        finalize=lambda value: as_text(value) if value is None or isinstance(value, bool) else value,
+        finalize=lambda value: to_text(value) if value is None or isinstance(value, bool) else value,
     )
 
 
@@ -190,7 +193,8 @@ def _read(path: Path) -> str:
         raise SettingError(f"the template {str(path)!r} is not UTF-8 text") from None
 
 
-def _line(path: Path, error: BaseException) -> str:
-    """Where in the template an error came from, as far as Jinja tells."""
-    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(path)]
+def _error_line(path: Path, error: BaseException) -> str:
+    """The line of the template that raised an error, if known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
     return f", line {lines[-1]}" if lines else ""

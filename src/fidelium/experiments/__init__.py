@@ -1,1 +1,1 @@
-"""Experiments: what stands behind the numbers in the README and docs/experiments.md, each repeatable by a command."""
+"""The experiments behind the numbers in the README and docs/experiments.md, each repeatable by a command."""

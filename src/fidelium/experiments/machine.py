@@ -1,4 +1,4 @@
-"""What an experiment runs on: processes of one thread each, the machine and the versions beside every result."""
+"""Where an experiment runs: processes of one thread each; the machine and the versions recorded with every result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-# nothing heavy is imported here: this is the first module that a measured process runs
+# nothing heavy is imported here: a measured process runs this module first
 
 THREADS = {
     "NPROC": "1",
@@ -19,22 +19,22 @@ THREADS = {
     "MKL_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
-"""Environment of a process that computes with one thread; it must be set before JAX is imported."""
+"""Environment variables for computing with one thread; they must be set before JAX is imported."""
+
+_OURS = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
+_PEERS = ("botorch", "gpytorch", "optuna", "smac", "torch")
+"""Packages whose versions are recorded."""
 
 
 def use_one_thread() -> None:
-    """Set that environment in this process, for JAX to find."""
+    """Set the variables of `THREADS` in this process."""
     os.environ.update(THREADS)
 
 
 def pin_to_one_core() -> None:
-    """Keep this process on one core, the last it may run on, where the system can do that."""
+    """Pin this process to the last core it may run on, where the system supports it."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
-
-_OURS = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
-_PEERS = ("botorch", "gpytorch", "optuna", "smac", "torch")
 
 
 def machine() -> dict[str, Any]:
@@ -42,8 +42,8 @@ def machine() -> dict[str, Any]:
     return {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()}
 
 
-def versions(peers: bool = False) -> dict[str, str]:
-    """Versions of Python and of what we compute with; with `peers` also of the outside methods that are installed."""
+def package_versions(peers: bool = False) -> dict[str, str]:
+    """Versions of Python and of the numerical packages; with `peers` also of the installed peer libraries."""
     wanted = {name: _version(name) for name in (*_OURS, *(_PEERS if peers else ()))}
     return {"python": platform.python_version(), **{name: found for name, found in wanted.items() if found}}
 

@@ -1,11 +1,23 @@
-"""All that an experiment can run, by name: our strategies, peers from outside, and the default with a part removed."""
+"""Everything an experiment can run, by name: our strategies, peers from other libraries, ablations of the default."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
-from fidelium.experiments import peers
+from fidelium.errors import SettingError
+from fidelium.strategies import registry
 from fidelium.strategies.base import Strategy
+
+_PEERS = {
+    "botorch-logei": ("fidelium.experiments.peers.botorch", "LogImprovement", "botorch"),
+    "botorch-mfmes": ("fidelium.experiments.peers.botorch", "MaxValueEntropy", "botorch"),
+    "botorch-stmf-mes": ("fidelium.experiments.peers.botorch", "ContinuousMaxValueEntropy", "botorch"),
+    "botorch-mfkg": ("fidelium.experiments.peers.botorch", "KnowledgeGradient", "botorch"),
+    "optuna-tpe": ("fidelium.experiments.peers.optuna", "ParzenEstimators", "optuna"),
+    "smac": ("fidelium.experiments.peers.smac", "BlackBox", "smac"),
+}
+"""Name -> module, class, and the package that must be installed."""
 
 _ABLATIONS = (
     "without-cheap-queries",
@@ -25,29 +37,47 @@ _ABLATIONS = (
 )
 
 
+def peer_names() -> tuple[str, ...]:
+    """The names of all peers."""
+    return tuple(_PEERS)
+
+
 def ablations() -> tuple[str, ...]:
     """The names of the default without each of its parts."""
     return _ABLATIONS
 
 
-def check(name: str) -> None:
-    """Refuse what is no name, or that of a peer that cannot run here.
+def check_method(name: str) -> None:
+    """Check that a method exists and can run here.
 
     Raises:
-        UnknownNameError: if there is no such strategy.
-        SettingError: if it is a peer, and its library is missing.
+        UnknownNameError: if there is no such strategy, peer or ablation.
+        SettingError: if it is a peer whose library is missing.
     """
-    if name not in _ABLATIONS:
-        peers.check(name)
+    if name in _ABLATIONS:
+        return
+    if name not in _PEERS:
+        registry.check(name)
+        return
+    _, _, package = _PEERS[name]
+    if find_spec(package) is None:
+        raise SettingError(
+            f"{name!r} needs the package {package!r}, which is not installed; install it with "
+            "pip install 'fidelium[peers]'"
+        )
 
 
-def resolve(name: str) -> str | Strategy:
-    """What has that name; the name of a strategy of ours as it is.
+def resolve_method(name: str) -> str | Strategy:
+    """The peer or ablation of that name; the name of one of our strategies is returned unchanged.
 
     Raises:
-        UnknownNameError: if there is no such strategy.
-        SettingError: if it is a peer, and its library is missing.
+        UnknownNameError: if there is no such strategy, peer or ablation.
+        SettingError: if it is a peer whose library is missing.
     """
-    if name not in _ABLATIONS:
-        return peers.resolve(name)
-    return getattr(import_module("fidelium.experiments.ablations"), name.replace("-", "_"))()
+    check_method(name)
+    if name in _ABLATIONS:
+        return getattr(import_module("fidelium.experiments.ablations"), name.replace("-", "_"))()
+    if name in _PEERS:
+        module, factory, _ = _PEERS[name]
+        return getattr(import_module(module), factory)()
+    return name

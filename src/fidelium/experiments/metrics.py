@@ -1,4 +1,4 @@
-"""Numbers of an experiment: summaries over seeds, ranks, a paired test between strategies, and tables of texts."""
+"""Numbers of an experiment: statistics over seeds, ratios to a baseline, ranks, a paired test between strategies."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ import numpy as np
 from fidelium.experiments.records import Run
 
 SMALLEST = 1e-9
-"""Regrets at or below this count as equal: it is what logarithmic axes and ranks call zero."""
+"""Regrets at or below this count as equal, and as zero in ranks and tables."""
+
+FLOOR = 1e-6
+"""Regrets below this count as this in ratios and figures: smaller ones make no practical difference."""
 
 Measure = Callable[[Run, float], float]
-"""A number of a run when a cost was spent."""
+"""A number of a run at a given cost spent."""
 
 BEST_VALUE = "best value"
 
@@ -27,14 +30,14 @@ MEASURES: Mapping[str, Measure] = {
     "recommended design": Run.recommendation_regret,
     BEST_VALUE: Run.best_value,
 }
-"""What tables and figures show; all but the best value are >= 0, and 0 at the optimum."""
+"""The measures in tables and figures; all but the best value are >= 0, and 0 at the optimum."""
 
 REGRETS = tuple(name for name in MEASURES if name != BEST_VALUE)
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A number over the seeds.
+class SeedStatistics:
+    """Statistics of a number over the seeds.
 
     Args:
         mean: the mean.
@@ -51,13 +54,18 @@ class Summary:
     upper: float
 
 
-def summarise(values: Iterable[float]) -> Summary:
-    """The summary of some numbers, at least one; an infinite one makes what it enters infinite."""
+def summarise(values: Iterable[float]) -> SeedStatistics:
+    """The statistics of at least one number; infinite numbers make the statistics they enter infinite."""
     sample = sorted(values)
     mean = math.fsum(sample) / len(sample)
     spread = stdev(sample) if len(sample) > 1 and math.isfinite(mean) else 0.0
     lower, median, upper = (_quantile(sample, share) for share in (0.25, 0.5, 0.75))
-    return Summary(mean, spread / math.sqrt(len(sample)), median, lower, upper)
+    return SeedStatistics(mean, spread / math.sqrt(len(sample)), median, lower, upper)
+
+
+def over_seeds(runs: Sequence[Run], measure: Measure, cost: float) -> SeedStatistics:
+    """A measure of one strategy on one problem when `cost` was spent."""
+    return summarise(measure(run, cost) for run in runs)
 
 
 def by_strategy(runs: Iterable[Run]) -> dict[str, list[Run]]:
@@ -70,9 +78,49 @@ def by_problem(runs: Iterable[Run]) -> dict[str, list[Run]]:
     return _grouped(runs, lambda run: run.cell.problem)
 
 
-def over_seeds(runs: Sequence[Run], measure: Measure, cost: float) -> Summary:
-    """A measure of one strategy on one problem when `cost` was spent."""
-    return summarise(measure(run, cost) for run in runs)
+@dataclass(frozen=True)
+class Ratio:
+    """A strategy compared with the baseline when the budget was spent.
+
+    Args:
+        problem: its name.
+        strategy: its name.
+        regret: simple regret over the seeds.
+        baseline: the baseline's median simple regret.
+    """
+
+    problem: str
+    strategy: str
+    regret: SeedStatistics
+    baseline: float
+
+    def of(self, regret: float) -> float:
+        """A regret in units of the baseline's."""
+        return max(regret, FLOOR) / max(self.baseline, FLOOR)
+
+    @property
+    def median(self) -> float:
+        """The ratio of the medians."""
+        return self.of(self.regret.median)
+
+
+def ratios(runs: Sequence[Run], baseline: str) -> list[Ratio]:
+    """Every strategy compared with the baseline on every problem that both have run on."""
+    found: list[Ratio] = []
+    for problem, same in by_problem(runs).items():
+        ends = {name: over_seeds(group, MEASURES["simple regret"], group[0].cell.budget)
+                for name, group in by_strategy(same).items()}  # fmt: skip
+        if baseline in ends:
+            others = [(name, end) for name, end in ends.items() if name != baseline]
+            found += [Ratio(problem, name, end, ends[baseline].median) for name, end in others]
+    return found
+
+
+def mean_factor(runs: Sequence[Run], strategy: str, baseline: str) -> float:
+    """A strategy's final regret as a multiple of the baseline's: geometric mean over the problems and seeds of both."""
+    ends = paired_ends([run for run in runs if run.cell.strategy in (strategy, baseline)], MEASURES["simple regret"])
+    logs = np.log(np.maximum(ends[strategy], FLOOR)) - np.log(np.maximum(ends[baseline], FLOOR))
+    return float(np.exp(np.mean(logs))) if len(logs) else float("nan")
 
 
 def mean_ranks(runs: Iterable[Run], measure: Measure) -> dict[str, float]:
@@ -86,7 +134,7 @@ def mean_ranks(runs: Iterable[Run], measure: Measure) -> dict[str, float]:
 
 
 def paired_test(runs: Iterable[Run], strategy: str, other: str, measure: Measure) -> float:
-    """How likely differences like those between two strategies would be if they were equally good.
+    """The p-value of the differences between two strategies.
 
     Wilcoxon's signed-rank test, two-sided, of log10 of the measure at the end, paired by problem and seed; equal pairs
     are left out. With five pairs it is never below 0.06.
@@ -116,15 +164,15 @@ def paired_ends(runs: Iterable[Run], measure: Measure) -> dict[str, list[float]]
 
 
 def _ranks(row: Sequence[float]) -> list[float]:
-    """1 for the smallest; equal numbers get the mean of the ranks they take up together."""
+    """1 for the smallest; equal numbers share the mean of their ranks."""
     return [sum(other < each for other in row) + (1 + sum(other == each for other in row)) / 2 for each in row]
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
     """The quantile by linear interpolation, also where some of the numbers are infinite."""
-    place = share * (len(ordered) - 1)
-    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return below if below == above else below + (place % 1) * (above - below)
+    position = share * (len(ordered) - 1)
+    below, above = ordered[math.floor(position)], ordered[math.ceil(position)]
+    return below if below == above else below + (position % 1) * (above - below)
 
 
 def _grouped(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[Run]]:
@@ -132,28 +180,3 @@ def _grouped(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[R
     for run in runs:
         groups[key(run)].append(run)
     return dict(groups)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts.
-
-    Args:
-        title: what it shows.
-        header: names of the columns.
-        rows: one per strategy.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """The table as Markdown, under its title."""
-        lines = [self.header, ("---",) * len(self.header), *self.rows]
-        return f"**{self.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def short(number: float) -> str:
-    """A regret in a table; what is rounding of the optimum's value is 0."""
-    return f"{0.0 if abs(number) <= SMALLEST else number:.2g}"

@@ -1,13 +1,13 @@
 """The records of an experiment: one file of JSON lines per cell, in one folder.
 
 One *cell* is one study: a problem, a strategy, a seed, a budget and the rest of `Cell`. While it runs its lines go to
-`NAME.partial`; when it ends the file is renamed to `NAME.jsonl`, so that a complete cell is one whose file is there,
-whenever the process was killed. The lines are, by their "kind":
+`NAME.partial`; when it ends the file is renamed to `NAME.jsonl`, so that a cell is complete exactly if that file
+exists, even if the process was killed. The lines are, by their "kind":
 
 - start            the cell, versions, machine, the regret of the initial observations
 - query            one per query: fidelity, cost, parameters, value, simple regret, seconds of each stage
 - recommendation   what the strategy recommends when a given cost is spent, and its regrets
-- end              seconds of the whole study, the warnings it gave, and the cost at which its time was up, if it was
+- end              seconds of the whole study, its warnings, and the cost spent at the time limit, if that was reached
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fidelium import problems
 from fidelium.errors import SettingError
 
 RECOMMENDATIONS = 10
-"""At how many even shares of the budget, beside the checkpoints, a study recommends; a spec may say otherwise."""
+"""Default number of evenly spaced costs at which a study records its recommendation, besides the checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Cell:
 
     Args:
         problem: a problem's name.
-        strategy: a strategy's name, or that of a peer from outside (`peers`).
+        strategy: the name of a strategy, a peer or an ablation (`methods`).
         seed: of the initial designs and of the study.
-        budget: what it may spend.
+        budget: cost units it may spend.
         checkpoints: costs at which strategies are compared, the last one the budget.
         initial: (fidelity, number of random initial points), low to high.
-        longest: processor minutes that its suggestions may take together; None: as many as they need.
-        recommendations: at how many even shares of the budget it is asked what it recommends, beside the checkpoints.
+        longest: processor minutes that its suggestions may take in total; None: no limit.
+        recommendations: number of evenly spaced costs at which it records its recommendation, besides the checkpoints.
     """
 
     problem: str
@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What its file is called."""
+        """The name of its file."""
         limit = "" if self.longest is None else f"_{self.longest:g}min"
         return f"{self.problem}_{self.strategy}_{self.budget:g}{limit}_seed{self.seed}"
 
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def stopped_at(self) -> float | None:
-        """What had been spent when its time was up; None if it was not. From then on its regrets stay as they are."""
+        """The cost spent when the time limit was reached; None if it was not. Its regrets stay constant after that."""
         return self.end.get("stopped_at")
 
     def simple_regret(self, cost: float) -> float:
@@ -107,7 +107,7 @@ class Run:
         return self._recommended(cost)["inference_regret"]
 
     def recommendation_regret(self, cost: float) -> float:
-        """f* - f_M(recommended x) when `cost` was spent: what the user gets."""
+        """f* - f_M(recommended x) when `cost` was spent: the true value of the recommended design."""
         return self._recommended(cost)["recommendation_regret"]
 
     def best_value(self, cost: float) -> float:
@@ -116,14 +116,14 @@ class Run:
         return problem.optimum - problem.direction.sign * self.simple_regret(cost)
 
     def cost_to_reach(self, regret: float) -> float:
-        """What was spent when the simple regret was first at most `regret`; infinite if it never was."""
+        """The cost spent when the simple regret was first at most `regret`; infinite if it never was."""
         if self.start["simple_regret"] <= regret:
             return 0.0
         return next((query["spent"] for query in self.queries if query["simple_regret"] <= regret), math.inf)
 
     @cached_property
     def query_seconds(self) -> float:
-        """Mean processor seconds of a suggestion, without the first: that one compiles."""
+        """Mean processor seconds of a suggestion, without the first, which compiles."""
         later = [query["seconds"]["cpu"] for query in self.queries[1:]] or [self.queries[0]["seconds"]["cpu"]]
         return math.fsum(later) / len(later)
 
@@ -134,7 +134,7 @@ class Run:
 
 @contextmanager
 def writing(cell: Cell, folder: Path) -> Iterator[IO[str]]:
-    """The cell's file to write lines to; it becomes the complete one when the block ends without an error."""
+    """The cell's file for `write_line`; it is renamed to its final name when the block ends without an error."""
     with cell.partial(folder).open("w") as file:
         yield file
         file.flush()
@@ -142,19 +142,19 @@ def writing(cell: Cell, folder: Path) -> Iterator[IO[str]]:
     cell.partial(folder).replace(cell.path(folder))
 
 
-def write(file: IO[str], kind: str, line: Mapping[str, Any]) -> None:
-    """Append a line; it is in the file when this returns."""
+def write_line(file: IO[str], kind: str, line: Mapping[str, Any]) -> None:
+    """Append a line and flush it to the file."""
     file.write(json.dumps({"kind": kind, **line}) + "\n")
     file.flush()
 
 
 def is_complete(cell: Cell, folder: Path) -> bool:
-    """Whether this cell has run to its end."""
+    """Whether this cell is complete."""
     return cell.path(folder).exists()
 
 
 def spent(cell: Cell, folder: Path) -> float:
-    """What this cell has spent so far, its whole budget if it is complete."""
+    """The cost this cell has spent so far, its whole budget if it is complete."""
     if is_complete(cell, folder):
         return cell.budget
     return max((line.get("spent", 0.0) for line in _whole_lines(cell.partial(folder))), default=0.0)
@@ -164,14 +164,14 @@ def load_run(cell: Cell, folder: Path) -> Run:
     """The complete run of a cell.
 
     Raises:
-        SettingError: if the folder holds another experiment's cell of that name.
+        SettingError: if the file of that name was run with other settings.
     """
     lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
     start, end = lines[0], lines[-1]
-    # records of before there were these settings do not mention them
+    # records older than these settings do not have them
     if {"longest": None, "recommendations": RECOMMENDATIONS} | start["cell"] != json.loads(json.dumps(asdict(cell))):
         raise SettingError(
-            f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder, or remove it"
+            f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder or delete it"
         )
     queries, recommendations = (
         tuple(line for line in lines if line["kind"] == kind) for kind in ("query", "recommendation")
@@ -180,6 +180,6 @@ def load_run(cell: Cell, folder: Path) -> Run:
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file that may be cut short in its last one."""
+    """The complete lines of a file whose last one may be truncated."""
     text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -1,17 +1,17 @@
-"""What an experiment is: problems x strategies x seeds, written down in a YAML file.
+"""The specification of an experiment: problems x strategies x seeds, in a YAML file.
 
 ```yaml
 name: small
 title: Two strategies on two problems
 problems:
-  branin:                             # alone, or {}: as in the paper's figures
+  branin:                             # empty, or {}: as in the paper's figures
   park1: {budget: 100, checkpoints: [30, 100], initial: {low: 5, high: 2}}
-strategies: [dnn-mfbo, sf-ei]         # ours, peers from outside, and the default without a part (without-...)
+strategies: [dnn-mfbo, sf-ei]         # strategies, peers from other libraries, ablations of the default (without-...)
 seeds: 0-4                            # or [0, 3, 7]
-minutes: {dnn-mfbo: 2}                # roughly, of one study; only for the first estimate of the time
-longest: {botorch-mfkg: 30}           # processor minutes of a study's suggestions; then it stops with what it has
-recommendations: 10                   # at so many even shares of the budget a study says what it recommends
-baseline: sf-ei                       # the page shows all others beside this one; a problem may say `at_most: 0.5`
+minutes: {dnn-mfbo: 2}                # of one study, roughly; only for the first estimate of the time
+longest: {botorch-mfkg: 30}           # limit on the processor minutes of a study's suggestions
+recommendations: 10                   # number of evenly spaced costs at which a study records its recommendation
+baseline: sf-ei                       # the page compares all others with this one; a problem may set `at_most: 0.5`
 ```
 """
 
@@ -50,7 +50,7 @@ def parse_seeds(text: str) -> list[int]:
     """The seeds in a text like "0-4" or "0,3,7".
 
     Raises:
-        SettingError: if the text is none.
+        SettingError: if the text is not a list of seeds.
     """
     seeds: list[int] = []
     for part in text.split(","):
@@ -64,13 +64,13 @@ def parse_seeds(text: str) -> list[int]:
 
 
 class Plan(BaseModel):
-    """How a problem is run; what is not said is as in the paper's figures.
+    """How a problem is run; the defaults are those of the paper's figures.
 
     Args:
         budget: cost units a study spends.
         checkpoints: costs at which strategies are compared, besides the budget.
         initial: points of the random initial design, by fidelity.
-        at_most: what the ratio of a strategy's final regret to the baseline's should not exceed.
+        at_most: upper bound for the ratio of a strategy's final regret to the baseline's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,15 +85,15 @@ class Spec(BaseModel):
     """An experiment.
 
     Args:
-        name: of the folder its results go to.
-        title: what its figures are called.
+        name: the folder of its results.
+        title: the title of its figures.
         problems: name -> how it is run.
-        strategies: names, of ours and of peers.
+        strategies: names of strategies, peers and ablations.
         seeds: of the initial designs and of the studies.
-        minutes: strategy -> minutes that one study takes, roughly, on average over the problems.
+        minutes: strategy -> rough minutes of one study, on average over the problems.
         longest: strategy -> processor minutes after which one of its studies is stopped.
-        recommendations: at how many even shares of the budget a study says what it recommends, beside the checkpoints.
-        baseline: the strategy that the others are shown beside; None: there is none.
+        recommendations: number of evenly spaced costs at which a study records its recommendation.
+        baseline: the strategy that the others are compared with, if any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -116,20 +116,20 @@ class Spec(BaseModel):
 
     @property
     def at_most(self) -> dict[str, float]:
-        """Problem -> what the ratio of a final regret to the baseline's should not exceed, where something is said."""
+        """Problem -> upper bound for the ratio of a final regret to the baseline's, where one is set."""
         return {name: plan.at_most for name, plan in self.problems.items() if plan.at_most is not None}
 
     def cells(self) -> list[Cell]:
-        """All studies, in the order of problem, seed, strategy: an interrupted experiment has whole comparisons.
+        """All studies, ordered by problem, seed, strategy, so that an interrupted experiment has whole comparisons.
 
         Raises:
             UnknownNameError: if there is no such problem or strategy.
             SettingError: if a peer's library is missing.
-            BudgetError: if a budget buys nothing.
+            BudgetError: if a budget is below the cost of the cheapest fidelity.
             FidelityError: if an initial design names a fidelity the problem does not have.
         """
         for name in self.strategies:
-            methods.check(name)
+            methods.check_method(name)
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
             Cell(
@@ -165,7 +165,7 @@ def load_spec(path: Path) -> Spec:
     """The experiment that a YAML file describes.
 
     Raises:
-        SettingError: if the file cannot be read or says something else than an experiment.
+        SettingError: if the file cannot be read or is not an experiment.
     """
     try:
         text = path.read_text()
@@ -183,14 +183,14 @@ def parse_spec(text: str, source: str) -> Spec:
     """The experiment that a YAML text describes.
 
     Raises:
-        SettingError: if it is not one, with the place of the first mistake.
+        SettingError: if it is not one; the message names the first wrong setting.
     """
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise SettingError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, Mapping):
-        raise SettingError(f"{source} must say name, problems, strategies and seeds, got {content!r}")
+        raise SettingError(f"{source} must have name, problems, strategies and seeds, got {content!r}")
     return make_spec(dict(content), source)
 
 
@@ -198,7 +198,7 @@ def make_spec(content: Mapping[str, Any], source: str) -> Spec:
     """The experiment with these settings.
 
     Raises:
-        SettingError: if one of them is wrong, with its name.
+        SettingError: if one of them is wrong; the message names it.
     """
     try:
         return Spec.model_validate(content)

@@ -1,7 +1,8 @@
 """How long a suggestion takes: first in a new process with an empty and with a filled compilation cache, then steady.
 
-Every measurement runs in a process of its own, pinned to one core. The first suggestion is timed from before the
-process starts, so Python, the imports and all compilation count.
+Every measurement runs in its own process, pinned to one core: `python -m fidelium.experiments.speed JSON`, which prints
+one JSON line. The first suggestion is timed from before the process starts, so Python, the imports and all compilation
+count.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fidelium.errors import FideliumError, SettingError
-from fidelium.experiments.machine import THREADS, machine, versions
-from fidelium.problems import Problem
+from fidelium.experiments.machine import THREADS, machine, package_versions, pin_to_one_core
+
+if TYPE_CHECKING:  # the measured process imports nothing heavy before it is pinned to its core
+    from fidelium.problems import Problem
 
 GROWTH = (500, 4000)
 """Numbers of observations between which the growth of time and memory is measured."""
@@ -31,7 +35,7 @@ class SpeedError(FideliumError, RuntimeError):
 
 @dataclass(frozen=True)
 class Speed:
-    """What one strategy needs at one data size.
+    """Time and memory of one strategy at one data size.
 
     Args:
         problem: its name.
@@ -41,9 +45,9 @@ class Speed:
         first_filled: the same, compilation cache filled.
         steady: stage ("fit", "fstar", "search", "total") -> median seconds of the suggestions that follow.
         peak_mb: peak memory.
-        suggestions: how many were asked of the second process.
-        all_seconds: what they took together, from the start of that process on.
-        all_processor: processor seconds of that process: hardly more on a busy machine.
+        suggestions: number of suggestions of the second process.
+        all_seconds: their total time, from the start of that process.
+        all_processor: processor seconds of that process, which depend little on other load.
     """
 
     problem: str
@@ -82,8 +86,13 @@ def measure_speed(problem: str, strategy: str, sizes: Sequence[int], steady: int
     )
 
 
+def speed_report(results: Sequence[Speed]) -> dict[str, Any]:
+    """The results with the machine and the versions they were measured on, ready for JSON."""
+    return {"machine": machine(), "versions": package_versions(), "results": [asdict(result) for result in results]}
+
+
 def parse_sizes(text: str, problem: Problem) -> tuple[int, ...]:
-    """Observations per fidelity from "20/20/2", or from a total, "500", in the proportions of the initial sizes.
+    """Observations per fidelity from "20/20/2", or from a total such as "500", divided like the initial sizes.
 
     Raises:
         SettingError: if the text is neither, or does not fit the problem's ladder.
@@ -105,20 +114,15 @@ def growth_sizes(problem: Problem) -> list[tuple[int, ...]]:
 
 
 def split(total: int, weights: Sequence[float]) -> tuple[int, ...]:
-    """`total` in the proportions of `weights`, what rounding leaves going to the first."""
+    """`total` in the proportions of `weights`; the first gets the rounding difference."""
     rest = [round(total * weight / sum(weights)) for weight in weights[1:]]
     return (total - sum(rest), *rest)
-
-
-def report(results: Sequence[Speed]) -> dict[str, Any]:
-    """The results with the machine and the versions they were measured on, ready for JSON."""
-    return {"machine": machine(), "versions": versions(), "results": [asdict(result) for result in results]}
 
 
 def _child(cache: str, problem: str, strategy: str, sizes: Sequence[int], steady: int) -> dict[str, Any]:
     task = {"problem_name": problem, "strategy": strategy, "sizes": list(sizes), "steady": steady}
     process = subprocess.run(
-        [sys.executable, "-m", "fidelium.experiments.speed_child", json.dumps(task | {"started": time.time()})],
+        [sys.executable, "-m", "fidelium.experiments.speed", json.dumps(task | {"started": time.time()})],
         env=os.environ | THREADS | {"FIDELIUM_CACHE_DIR": cache},
         capture_output=True,
         text=True,
@@ -128,3 +132,64 @@ def _child(cache: str, problem: str, strategy: str, sizes: Sequence[int], steady
         last = (process.stderr.strip() or f"exit code {process.returncode}").splitlines()[-1]
         raise SpeedError(f"measuring {strategy!r} on {problem!r} with {list(sizes)} observations failed: {last}")
     return json.loads(process.stdout.splitlines()[-1])
+
+
+def measure_here(problem_name: str, strategy: str, sizes: list[int], steady: int, started: float) -> dict[str, Any]:
+    """Seconds from `started` (Unix time) to the first suggestion, of `steady` more, of all, and peak memory.
+
+    This is what the measured process runs.
+    """
+    from fidelium import create_study, problems
+
+    problem = problems.get(problem_name)
+    study = create_study(problem.space, problem.ladder, direction=problem.direction, strategy=strategy, initial={})
+    _observe(study, problem, sizes)
+    trial = study.ask()
+    first = time.time() - started
+    suggestions: list[dict[str, float]] = []
+    for _ in range(steady):
+        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
+        trial, seconds = _timed_ask(study)
+        suggestions.append(seconds)
+    return {
+        "first": first,
+        "suggestions": suggestions,
+        "seconds": time.time() - started,
+        "processor": time.process_time(),
+        "peak_mb": _peak_mb(),
+    }
+
+
+def _observe(study: Any, problem: Any, sizes: list[int]) -> None:
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    for fidelity, size in zip(problem.ladder.names, sizes, strict=True):
+        for unit_x in problem.space.sample(generator, size):
+            params = problem.space.decode(unit_x)
+            study.add_observation(params, fidelity, problem.observe(params, fidelity))
+
+
+def _timed_ask(study: Any) -> tuple[Any, dict[str, float]]:
+    from fidelium.timing import record
+
+    start = time.perf_counter()
+    with record() as stages:
+        trial = study.ask()
+    return trial, {**stages, "total": time.perf_counter() - start}
+
+
+def _peak_mb() -> float:
+    status = Path("/proc/self/status")
+    if status.exists():  # on Linux ru_maxrss starts from the parent's memory at the fork
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 2**10
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+if __name__ == "__main__":
+    pin_to_one_core()
+    sys.stdout.write(json.dumps(measure_here(**json.loads(sys.argv[1]))) + "\n")

@@ -1,7 +1,7 @@
-"""How many asks and tells per second a storage takes, from one or several processes at once on one study.
+"""How many asks and tells per second a storage handles, from one or several parallel processes on one study.
 
-An ask is what the storage does for it: look at all trials, add a queued one, claim one. A tell is `finish`. Choosing
-and evaluating take no time here. A storage in memory is used by threads, for it lives in one process.
+An ask is its storage operations: read all trials, add a queued one, claim one. A tell is `finish`. Choosing and
+evaluating take no time here. A storage in memory is used by threads, since it lives in one process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Real, SearchSpace
-from fidelium.storage import Outcome, Storage, StudyRecord, StudyStore, open_storage
+from fidelium.storage import Outcome, Storage, StudyStore, open_storage
 
 _LADDER = FidelityLadder((Fidelity("low", cost=1), Fidelity("high", cost=10)))
 _SPACE = SearchSpace({f"x{position}": Real(0, 1) for position in range(6)})
@@ -31,14 +32,14 @@ Claimed = tuple[int, int]
 
 @dataclass(frozen=True)
 class StorageSpeed:
-    """What one storage takes.
+    """Speed of one storage.
 
     Args:
-        processes: how many worked at once.
-        trials: how many trials were asked and told, in total.
-        ask_seconds: from the first ask to the last, by the clock on the wall.
-        tell_seconds: the same of the tells.
-        load_seconds: how long a new storage object takes to open the study and read all trials.
+        processes: number of parallel processes.
+        trials: number of trials asked and told, in total.
+        ask_seconds: wall-clock time from the first ask to the last.
+        tell_seconds: the same for the tells.
+        load_seconds: time for a new storage object to open the study and read all trials.
     """
 
     processes: int
@@ -58,13 +59,13 @@ class StorageSpeed:
         return self.trials / self.tell_seconds
 
 
-def measure(url: str | None, processes: int, trials: int) -> StorageSpeed:
-    """Measure one storage with a study of its own, which is deleted in the end.
+def measure_storage(url: str | None, processes: int, trials: int) -> StorageSpeed:
+    """Measure one storage with a temporary study, which is deleted at the end.
 
     Args:
         url: the storage, None for memory.
-        processes: how many work at once.
-        trials: how many trials they ask and tell in total.
+        processes: number of parallel processes.
+        trials: number of trials they ask and tell, in total.
 
     Raises:
         SettingError: if there is not at least one trial per process.
@@ -75,7 +76,7 @@ def measure(url: str | None, processes: int, trials: int) -> StorageSpeed:
     storage = open_storage(url)
     name = f"speed {uuid.uuid4()}"
     try:
-        store = storage.create(StudyRecord(name, _SPACE, _LADDER, Direction.MAXIMIZE, "random", 0, {}))
+        store = storage.create(StudyDefinition(_SPACE, _LADDER, Direction.MAXIMIZE, "random", name=name))
         with _workers(url, name, processes, store) as workers:
             return _measured(workers, storage if url is None else open_storage(url), name, processes, trials)
     finally:
@@ -85,7 +86,7 @@ def measure(url: str | None, processes: int, trials: int) -> StorageSpeed:
 
 
 def _measured(workers: Executor, reader: Storage, name: str, processes: int, trials: int) -> StorageSpeed:
-    list(workers.map(_look, range(4 * processes)))  # everybody has started and is connected
+    list(workers.map(_look, range(4 * processes)))  # until every worker has started and connected
     shares = [trials // processes + (worker < trials % processes) for worker in range(processes)]
     claimed, ask_seconds = _timed(lambda: list(workers.map(_ask, shares)))
     _, tell_seconds = _timed(lambda: list(workers.map(_tell, claimed)))
@@ -108,7 +109,7 @@ def _workers(url: str | None, name: str, processes: int, store: StudyStore) -> E
 
 
 _in_use: list[StudyStore] = []
-"""The study that this process works on."""
+"""The study of this process."""
 
 
 def _use(store: StudyStore) -> None:
@@ -120,12 +121,12 @@ def _connect(url: str, name: str) -> None:
 
 
 def _look(_: int) -> int:
-    time.sleep(0.05)  # long enough for the next process to take the next look
+    time.sleep(0.05)  # long enough for the next process to take the next task
     return len(_in_use[0].trials())
 
 
 def _ask(count: int) -> list[Claimed]:
-    """Ask for so many trials; who adds a number that is taken meanwhile looks again, as a study does."""
+    """Ask for `count` trials; read again, as a study does, if another process has added the number meanwhile."""
     store = _in_use[0]
     claimed: list[Claimed] = []
     while len(claimed) < count:

@@ -1,8 +1,4 @@
-"""The numerical ground: normal distribution, quadrature, linear algebra, padding, scaling, L-BFGS. JAX starts here.
+"""The numerical ground: normal distribution, quadrature, linear algebra, padding, scaling, L-BFGS.
 
-Importing it puts JAX into double precision and points its compilation cache at the user's cache folder.
+JAX starts here; what `backend.jax_session` says holds for all of it.
 """
-
-from fidelium.numerics.backend import configure
-
-configure()

@@ -179,8 +179,8 @@ def low_rank_root(rows: Float[Array, "n f"]) -> tuple[LowRankRoot, Float[Array, 
     squares, directions = jnp.linalg.eigh(rows @ rows.T)
     grown = 1 + jnp.maximum(squares, 0.0)
     r = jnp.sqrt(grown)
-    right = (directions / (r * (r + 1))) @ (directions.T @ rows)
-    return LowRankRoot(rows, right), (directions / grown) @ directions.T
+    right = (directions / (r * (r + 1))[None, :]) @ (directions.T @ rows)
+    return LowRankRoot(rows, right), (directions / grown[None, :]) @ directions.T
 
 
 def weight_posterior(

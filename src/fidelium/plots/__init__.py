@@ -1,6 +1,6 @@
-"""Pictures of a study or a problem: functions from it to a Plotly figure, and files of them.
+"""Figures of a study or a problem, as Plotly figures and as files.
 
-A file needs neither a network nor a browser to be made: HTML with Plotly's script inside, PNG drawn by matplotlib.
+Writing a file needs neither a network nor a browser: HTML with Plotly's script inside, PNG drawn by matplotlib.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["convergence", "overview", "picture", "slices", "write"]
 
 
 def write(figure: go.Figure, path_html: str | Path | None = None, path_png: str | Path | None = None) -> None:
-    """Write a figure to an HTML file that works without a network, a PNG file, or both; folders are made as needed."""
+    """Write a figure to an HTML file that works offline, a PNG file, or both; folders are created as needed."""
     for path in (path_html, path_png):
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
     if path_html is not None:
         figure.write_html(Path(path_html), include_plotlyjs=True, full_html=True)
     if path_png is not None:
-        from fidelium.plots.png import write_png  # matplotlib is slow to import, and only needed here
+        from fidelium.plots.png import write_png  # matplotlib is slow to import
 
         write_png(figure, Path(path_png))

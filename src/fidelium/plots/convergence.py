@@ -1,4 +1,4 @@
-"""Best value, or simple regret, against cost, above a strip that shows which fidelity each query was spent on."""
+"""Best value, or simple regret, against cost, above a strip that shows the fidelity of each query; and the overview."""
 
 from __future__ import annotations
 
@@ -10,43 +10,23 @@ import plotly.graph_objects as go
 
 from fidelium.history import Trial, TrialState
 from fidelium.plots.slices import add_slice_keys, add_slices, compute_slices
-from fidelium.plots.style import INK, Panel, add_fidelity_keys, add_heading, add_key, looks, new_figure, title_of
+from fidelium.plots.style import (
+    INK,
+    Panel,
+    add_fidelity_keys,
+    add_heading,
+    add_key,
+    fidelity_styles,
+    new_figure,
+    title_of,
+)
 from fidelium.problems import Problem
 from fidelium.study import Study
 
 _SMALLEST_REGRET = 1e-9
-"""What a logarithmic axis shows as zero."""
-
+"""Smaller regrets are drawn at this value on a logarithmic axis."""
 
 _STAIRS = {"shape": "hv", "color": INK, "width": 2}
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The course of a study.
-
-    Args:
-        spent: cost spent in total when each trial was handed out, in the order of the trials.
-        steps: (cost, best value so far), at the start and whenever a target query ended.
-        targets: the done trials at the target, with the cost spent by then.
-    """
-
-    spent: tuple[float, ...]
-    steps: tuple[tuple[float, float], ...]
-    targets: tuple[tuple[float, Trial], ...]
-
-
-def curve(study: Study) -> Curve:
-    """The course of a study: a target query counts from when it was paid for; given data is there at cost 0."""
-    trials, sign = study.trials, study.direction.sign
-    spent = tuple(accumulate(trial.cost for trial in trials))
-    done = tuple(
-        (cost, trial)
-        for cost, trial in zip(spent, trials, strict=True)
-        if trial.state is TrialState.DONE and trial.fidelity == study.ladder.target
-    )
-    best = accumulate((sign * (trial.value or 0.0) for _, trial in done), max)
-    return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(done, best, strict=True)), done)
 
 
 def convergence(study: Study, optimum: float | None = None, width: int = 800, height: int = 600) -> go.Figure:
@@ -63,6 +43,60 @@ def convergence(study: Study, optimum: float | None = None, width: int = 800, he
     add_fidelity_keys(figure, study.ladder)
     add_convergence_keys(figure)
     return figure
+
+
+def overview(
+    study: Study, optimum: float | None = None, problem: Problem | None = None, width: int = 1400, height: int = 700
+) -> go.Figure:
+    """Best value or simple regret against cost, and slices of the model along the first two parameters.
+
+    Args:
+        study: the study, with at least one observation.
+        optimum: the best possible value at the target, if known; the problem's if there is one.
+        problem: the problem behind the study, to draw its true values too.
+        width: in pixels.
+        height: in pixels.
+
+    Raises:
+        NoDataError: if there are no observations yet.
+    """
+    best = problem.optimum if optimum is None and problem is not None else optimum
+    figure = new_figure(title_of(study, problem), width, height)
+    add_convergence(figure, study, best, Panel(1, (0, 0.43), (0.27, 1)), Panel(2, (0, 0.43), (0, 0.2)))
+    rows = compute_slices(study, study.space.names[:2], problem)
+    add_slices(figure, study, rows, first=3, x=(0.51, 1), y=(0, 1))
+    add_fidelity_keys(figure, study.ladder)
+    add_convergence_keys(figure)
+    add_slice_keys(figure, truth=problem is not None)
+    return figure
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The progress of a study.
+
+    Args:
+        spent: total cost spent when each trial was handed out, in the order of the trials.
+        steps: (cost, best value so far), at the start and whenever a target query ended.
+        targets: the done trials at the target, with the cost spent by then.
+    """
+
+    spent: tuple[float, ...]
+    steps: tuple[tuple[float, float], ...]
+    targets: tuple[tuple[float, Trial], ...]
+
+
+def curve(study: Study) -> Curve:
+    """The progress of a study: a target query counts when its cost is spent; given data counts at cost 0."""
+    trials, sign = study.trials, study.direction.sign
+    spent = tuple(accumulate(trial.cost for trial in trials))
+    done = tuple(
+        (cost, trial)
+        for cost, trial in zip(spent, trials, strict=True)
+        if trial.state is TrialState.DONE and trial.fidelity == study.ladder.target
+    )
+    best = accumulate((sign * (trial.value or 0.0) for _, trial in done), max)
+    return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(done, best, strict=True)), done)
 
 
 def add_convergence(figure: go.Figure, study: Study, optimum: float | None, top: Panel, strip: Panel) -> None:
@@ -83,12 +117,12 @@ def add_convergence(figure: go.Figure, study: Study, optimum: float | None, top:
 
 
 def add_convergence_keys(figure: go.Figure) -> None:
-    """Explain the staircase in the legend."""
+    """Add the staircase to the legend."""
     add_key(figure, "best so far", mode="lines", line=_STAIRS)
 
 
 def _shown(study: Study, optimum: float | None, value: float) -> float:
-    """A value at the target as the picture shows it: as it is, or as a regret."""
+    """A value at the target as it is drawn: unchanged, or as a regret."""
     return value if optimum is None else max(study.direction.sign * (optimum - value), _SMALLEST_REGRET)
 
 
@@ -112,22 +146,22 @@ def _add_staircase(figure: go.Figure, study: Study, course: Curve, optimum: floa
         name="best so far",
         **panel.axes,
     )
-    look = looks(study.ladder)[-1]
+    style = fidelity_styles(study.ladder)[-1]
     figure.add_scatter(
         x=[cost for cost, _ in course.targets],
         y=[_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets],
         mode="markers",
-        marker={"color": look.colour, "symbol": look.symbol, "size": 9, "line": {"color": "white", "width": 1}},
+        marker={"color": style.colour, "symbol": style.symbol, "size": 9, "line": {"color": "white", "width": 1}},
         text=[_hover(trial) for _, trial in course.targets],
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
-        name=look.label,
+        name=style.label,
         **panel.axes,
     )
 
 
 def _add_strip(figure: go.Figure, study: Study, course: Curve, panel: Panel) -> None:
-    for m, (rung, look) in enumerate(zip(study.ladder, looks(study.ladder), strict=True)):
+    for m, (rung, style) in enumerate(zip(study.ladder, fidelity_styles(study.ladder), strict=True)):
         pairs = zip(course.spent, study.trials, strict=True)
         same = [(cost, trial) for cost, trial in pairs if trial.fidelity == rung]
         failed = [trial.state is TrialState.FAILED for _, trial in same]
@@ -136,15 +170,15 @@ def _add_strip(figure: go.Figure, study: Study, course: Curve, panel: Panel) -> 
             y=[m] * len(same),
             mode="markers",
             marker={
-                "color": look.colour,
-                "symbol": ["x" if each else look.symbol for each in failed],
+                "color": style.colour,
+                "symbol": ["x" if each else style.symbol for each in failed],
                 "size": 7,
                 "opacity": 0.7,
             },
             text=[_hover(trial) for _, trial in same],
             hovertemplate="%{text}<extra></extra>",
             showlegend=False,
-            name=look.label,
+            name=style.label,
             **panel.axes,
         )
 
@@ -157,29 +191,3 @@ def _hover(trial: Trial) -> str:
 
 def _number(value: object) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def overview(
-    study: Study, optimum: float | None = None, problem: Problem | None = None, width: int = 1400, height: int = 700
-) -> go.Figure:
-    """Best value or simple regret against cost, and slices of the model along the first two parameters.
-
-    Args:
-        study: the study, with at least one observation.
-        optimum: the best possible value at the target, if known; the problem's if there is one.
-        problem: the problem behind the study, to draw its true values too.
-        width: in pixels.
-        height: in pixels.
-
-    Raises:
-        NoDataError: if nothing was observed yet.
-    """
-    best = problem.optimum if optimum is None and problem is not None else optimum
-    figure = new_figure(title_of(study, problem), width, height)
-    add_convergence(figure, study, best, Panel(1, (0, 0.43), (0.27, 1)), Panel(2, (0, 0.43), (0, 0.2)))
-    rows = compute_slices(study, study.space.names[:2], problem)
-    add_slices(figure, study, rows, first=3, x=(0.51, 1), y=(0, 1))
-    add_fidelity_keys(figure, study.ladder)
-    add_convergence_keys(figure)
-    add_slice_keys(figure, truth=problem is not None)
-    return figure

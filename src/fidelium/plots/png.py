@@ -1,6 +1,6 @@
 """PNG files of our Plotly figures, drawn by matplotlib.
 
-Plotly's own export needs a browser; matplotlib needs nothing. This draws the part of Plotly that our pictures use:
+Plotly's own export needs a browser, matplotlib does not. This draws the part of Plotly that our figures use:
 scatter traces (lines, markers, bands, filled polygons), filled contours, axes placed by their domains, one legend above
 them, a title.
 """
@@ -65,7 +65,7 @@ def _add_axes(canvas: Figure, layout: dict[str, Any], number: str) -> Axes:
 
 
 def _frame(axes: Axes, x_axis: dict[str, Any], y_axis: dict[str, Any]) -> None:
-    """A line along each axis that is to be seen, and no other."""
+    """A line along each visible axis, and no other."""
     side = y_axis.get("side", "left")
     if side == "right":
         axes.yaxis.tick_right()
@@ -79,7 +79,7 @@ def _frame(axes: Axes, x_axis: dict[str, Any], y_axis: dict[str, Any]) -> None:
 
 
 def _on_canvas(layout: dict[str, Any], x: float, y: float) -> tuple[float, float]:
-    """A point between the margins, as Plotly counts, in shares of the whole figure."""
+    """A point in Plotly's coordinates (between the margins) as shares of the whole figure."""
     margin, width, height = layout["margin"], layout["width"], layout["height"]
     inner_width, inner_height = width - margin["l"] - margin["r"], height - margin["t"] - margin["b"]
     return (margin["l"] + x * inner_width) / width, (margin["b"] + y * inner_height) / height
@@ -113,7 +113,7 @@ def _dress(axes: Axes, letter: str, settings: dict[str, Any], font: dict[str, An
 def _draw(axes: Axes, trace: Any, upper: Any) -> Artist:
     if trace.type == "contour":
         return _draw_contours(axes, trace)
-    empty = len(trace.x) == 1 and trace.x[0] is None  # there for the legend only
+    empty = len(trace.x) == 1 and trace.x[0] is None  # a legend entry
     x, y = ([], []) if empty else (trace.x, trace.y)
     if trace.fill == "tonexty":
         step: Any = "post" if trace.line.shape == "hv" else None
@@ -134,7 +134,7 @@ def _draw(axes: Axes, trace: Any, upper: Any) -> Artist:
 
 
 def _draw_polygons(axes: Axes, trace: Any) -> Artist:
-    """All polygons of a trace, a None after each; as one shape, so that one inside another may be its hole."""
+    """All polygons of a trace, a None after each; as one shape, so that inner polygons can be holes."""
     points = np.array([trace.x, trace.y], dtype=float).T
     gap = np.isnan(points[:, 0])
     first = np.roll(gap, 1)  # the last point is a gap
@@ -197,7 +197,7 @@ def _add_title_and_legend(canvas: Figure, layout: dict[str, Any], keys: list[tup
 
 
 def _legend_columns(names: list[str], width: float) -> int:
-    """All in one row if they fit, else as many as if each were as wide as the widest; widths in heights of a letter."""
+    """All in one row if they fit, else equal columns as wide as the widest; widths in units of the font size."""
     widths = [0.6 * len(name) + 4 for name in names]
     return max(1, len(names) if sum(widths) <= width else int(width / max(widths)))
 

@@ -1,4 +1,4 @@
-"""What the model believes: slices of the posterior through the recommended design, one row of panels per fidelity."""
+"""Slices of the posterior through the recommended design, one row of panels per fidelity."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from fidelium.history import TrialState
 from fidelium.plots.style import (
     FAINT,
     INK,
-    Look,
+    FidelityStyle,
     Panel,
     add_fidelity_keys,
     add_heading,
     add_key,
-    looks,
+    fidelity_styles,
     new_figure,
     title_of,
+    translucent,
 )
 from fidelium.problems import Problem
 from fidelium.space import Categorical, Integer, Parameter, Params, Real
 from fidelium.study import Study
 
 _NEAR = 0.2
-"""Observations up to this far from a slice, in the unit cube, are drawn, the fainter the farther."""
+"""Observations up to this distance from a slice, in the unit cube, are drawn; farther ones are fainter."""
 
 _TRUTH = {"color": INK, "width": 1.5, "dash": "dot"}
 _RECOMMENDED = {"color": FAINT, "width": 1.5, "dash": "dash"}
@@ -44,7 +45,7 @@ class Slice:
         x: where the values are on the axis; the choices of a categorical parameter are at 0, 1, ...
         mean: posterior mean there.
         std: posterior standard deviation there.
-        truth: the true values there, empty if nobody knows them.
+        truth: the true values there, empty if unknown.
         seen_x: where observations near the slice are on the axis.
         seen_y: their values.
         seen_distance: how far they are from the slice, in the unit cube.
@@ -72,7 +73,7 @@ def slices(
 
     Args:
         study: the study, with at least one observation.
-        parameters: along which, the first three if None.
+        parameters: names of the parameters, the first three if None.
         problem: the problem behind the study, to draw its true values too.
         points: on each slice.
         width: in pixels.
@@ -80,7 +81,7 @@ def slices(
 
     Raises:
         SettingError: if a parameter is unknown.
-        NoDataError: if nothing was observed yet.
+        NoDataError: if there are no observations yet.
     """
     names = study.space.names[:3] if parameters is None else tuple(parameters)
     figure = new_figure(title_of(study, problem), width, height or 180 + 200 * len(study.ladder))
@@ -97,7 +98,7 @@ def compute_slices(
 
     Raises:
         SettingError: if a parameter is unknown.
-        NoDataError: if nothing was observed yet.
+        NoDataError: if there are no observations yet.
     """
     if unknown := [name for name in names if name not in study.space.names]:
         raise SettingError(f"unknown parameter {unknown[0]!r}; this study has {list(study.space.names)}")
@@ -132,7 +133,7 @@ def add_slices(
         for column, each in enumerate(row):
             panel = Panel(first + m * len(row) + column, widths[column], heights[m])
             parameter = study.space.parameters[each.name]
-            _draw_model(figure, panel, each, looks(study.ladder)[m])
+            _draw_model(figure, panel, each, fidelity_styles(study.ladder)[m])
             _draw_line_at(figure, panel, _position(parameter, centre[each.name]), (low, high))
             y_axis = {"range": [low, high], "nticks": 5, "showticklabels": column == 0}
             title = {"text": f"value at {study.ladder[m].name}" if column == 0 else ""}
@@ -140,7 +141,7 @@ def add_slices(
 
 
 def add_slice_keys(figure: go.Figure, *, truth: bool) -> None:
-    """Explain the lines of the slices in the legend."""
+    """Add the lines of the slices to the legend."""
     add_key(figure, "model mean, ± 2 std", mode="lines", line={"color": FAINT, "width": 3})
     if truth:
         add_key(figure, "truth", mode="lines", line=_TRUTH)
@@ -155,7 +156,7 @@ def _slice(study: Study, centre: Params, name: str, fidelity: str, problem: Prob
     truth = [] if problem is None else [problem.evaluate(design, fidelity) for design in designs]
     x = np.array([_position(parameter, value) for value in values])
     curves = (mean, std, np.array(truth))
-    if isinstance(parameter, Categorical):  # choices have no order to draw a line through: each gets a step of its own
+    if isinstance(parameter, Categorical):  # choices have no order to draw a line through: each gets its own step
         x = np.stack([x - 0.5, x + 0.5], axis=1).ravel()
         mean, std, true = (np.repeat(each, 2) for each in curves)
         curves = (mean, std, true)
@@ -178,26 +179,26 @@ def _seen_near(
     return ordered[:, 1], ordered[:, 2], ordered[:, 0]
 
 
-def _draw_model(figure: go.Figure, panel: Panel, each: Slice, look: Look) -> None:
+def _draw_model(figure: go.Figure, panel: Panel, each: Slice, style: FidelityStyle) -> None:
     edge: dict[str, Any] = {"x": each.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     figure.add_scatter(y=each.mean + 2 * each.std, showlegend=False, **edge, **panel.axes)
-    filled = {"fill": "tonexty", "fillcolor": look.band()}
+    filled = {"fill": "tonexty", "fillcolor": translucent(style.colour, 0.18)}
     figure.add_scatter(y=each.mean - 2 * each.std, showlegend=False, **edge, **filled, **panel.axes)
-    line = {"color": look.colour, "width": 2.5}
+    line = {"color": style.colour, "width": 2.5}
     figure.add_scatter(x=each.x, y=each.mean, mode="lines", line=line, name="model", showlegend=False, **panel.axes)
     if len(each.truth):
         figure.add_scatter(
             x=each.x, y=each.truth, mode="lines", line=_TRUTH, name="truth", showlegend=False, **panel.axes
         )
     marker = {
-        "color": look.colour,
-        "symbol": look.symbol,
+        "color": style.colour,
+        "symbol": style.symbol,
         "size": 8,
         "opacity": 1.0 - 0.85 * each.seen_distance / _NEAR,
         "line": {"color": "white", "width": 1},
     }
     figure.add_scatter(
-        x=each.seen_x, y=each.seen_y, mode="markers", marker=marker, name=look.label, showlegend=False, **panel.axes
+        x=each.seen_x, y=each.seen_y, mode="markers", marker=marker, name=style.label, showlegend=False, **panel.axes
     )
 
 

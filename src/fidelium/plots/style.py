@@ -1,4 +1,4 @@
-"""One look for all pictures: colours that colour-blind readers tell apart, light background, panels placed by hand."""
+"""The common style of all figures: colour-blind safe colours, light background, panels placed by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fidelium.fidelity import FidelityLadder
 from fidelium.problems import Problem
 from fidelium.study import Study
 
-# Okabe and Ito's palette: cool colours for the cheap fidelities, vermillion for the target wherever it stands
+# Okabe and Ito's palette: cool colours for the cheap fidelities, vermillion for the target
 _CHEAP = ("#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
 _TARGET = "#D55E00"
 _SYMBOLS = ("circle", "square", "triangle-up", "cross", "triangle-down")
@@ -24,8 +24,8 @@ _FONT = 14
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a fidelity is drawn everywhere.
+class FidelityStyle:
+    """How a fidelity is drawn in all figures.
 
     Args:
         label: its name and cost.
@@ -37,20 +37,21 @@ class Look:
     colour: str
     symbol: str
 
-    def band(self, alpha: float = 0.18) -> str:
-        """The colour, almost transparent."""
-        red, green, blue = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
-        return f"rgba({red},{green},{blue},{alpha})"
 
-
-def looks(ladder: FidelityLadder) -> tuple[Look, ...]:
-    """The look of each fidelity, low to high."""
+def fidelity_styles(ladder: FidelityLadder) -> tuple[FidelityStyle, ...]:
+    """The style of each fidelity, low to high."""
     cheap = [
-        Look(f"{rung.name} (cost {rung.cost:g})", _CHEAP[m % len(_CHEAP)], _SYMBOLS[m % len(_SYMBOLS)])
+        FidelityStyle(f"{rung.name} (cost {rung.cost:g})", _CHEAP[m % len(_CHEAP)], _SYMBOLS[m % len(_SYMBOLS)])
         for m, rung in enumerate(ladder[:-1])
     ]
     target = ladder.target
-    return (*cheap, Look(f"{target.name} (cost {target.cost:g}, target)", _TARGET, "diamond"))
+    return (*cheap, FidelityStyle(f"{target.name} (cost {target.cost:g}, target)", _TARGET, "diamond"))
+
+
+def translucent(colour: str, alpha: float) -> str:
+    """A colour such as "#0072B2" with this opacity, as Plotly writes it."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Panel:
 
     @property
     def axes(self) -> dict[str, str]:
-        """What a trace needs to be drawn in this panel."""
+        """The settings that draw a trace in this panel."""
         return {"xaxis": self._name("x"), "yaxis": self._name("y")}
 
     def place(self, figure: go.Figure, *, x: dict[str, Any], y: dict[str, Any]) -> None:
@@ -88,7 +89,7 @@ class Panel:
 
 
 def title_of(study: Study, problem: Problem | None = None) -> str:
-    """What the study was, in a line."""
+    """A one-line title of a study."""
     what = study.name or (problem.name if problem is not None else "study")
     how = study.strategy if isinstance(study.strategy, str) else type(study.strategy).__name__
     asked = sum(not trial.given for trial in study.trials)
@@ -96,7 +97,7 @@ def title_of(study: Study, problem: Problem | None = None) -> str:
 
 
 def new_figure(title: str, width: int, height: int) -> go.Figure:
-    """An empty figure with a title and a legend above everything that is drawn."""
+    """An empty figure with a title and a legend above the panels."""
     return go.Figure(
         layout={
             "title": {"text": title, "x": 0.01, "xanchor": "left", "y": 0.985, "yanchor": "top", "font": {"size": 18}},
@@ -124,23 +125,23 @@ def new_drawing(title: str, width: int, height: int) -> go.Figure:
 
 
 def design_text(params: Mapping[str, object]) -> str:
-    """The values of a design, in a line."""
+    """The values of a design in one line."""
     texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in params.values())
     return ", ".join(f"{name} {text}" for name, text in zip(params, texts, strict=True))
 
 
 def add_heading(figure: go.Figure, text: str, x: float) -> None:
-    """Write what a part of the figure shows above it."""
+    """Add a heading above a part of the figure."""
     place = {"x": x, "y": 1.01, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
     figure.add_annotation(text=text, showarrow=False, font={"size": 15}, **place)
 
 
 def add_key(figure: go.Figure, name: str, **drawn: Any) -> None:
-    """Explain something in the legend; all traces with data stay out of it, so that each thing is there once."""
+    """Add a legend entry; traces with data stay out of the legend, so that each entry appears once."""
     figure.add_scatter(x=[None], y=[None], name=name, showlegend=True, xaxis="x", yaxis="y", **drawn)
 
 
 def add_fidelity_keys(figure: go.Figure, ladder: FidelityLadder) -> None:
-    """Explain the fidelities in the legend, low to high."""
-    for look in looks(ladder):
-        add_key(figure, look.label, mode="markers", marker={"color": look.colour, "symbol": look.symbol, "size": 10})
+    """Add the fidelities to the legend, low to high."""
+    for style in fidelity_styles(ladder):
+        add_key(figure, style.label, mode="markers", marker={"color": style.colour, "symbol": style.symbol, "size": 10})

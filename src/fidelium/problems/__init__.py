@@ -1,6 +1,6 @@
-"""Problems with known optima: what strategies are compared on, and the demo's subject.
+"""Built-in problems with known optima, for the demo and for comparing strategies.
 
-A problem's module is imported when the problem is asked for, so a heavy one costs nothing until then.
+A problem's module is imported on first use, so the finite-element ones cost nothing until then.
 """
 
 from importlib import import_module
@@ -10,30 +10,30 @@ from fidelium.problems.base import Problem, inference_regret, recommendation_reg
 
 __all__ = ["Problem", "get", "inference_regret", "names", "recommendation_regret", "simple_regret"]
 
-# name -> module; the module has a function of the problem's name (- is _ there) that makes it
+# name -> module, which has a function of that name (with _ for -) that makes the problem
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
     "conductor": "fidelium.problems.fem.conductor",
-    "hartmann6": "fidelium.problems.varied",
+    "hartmann6": "fidelium.problems.robustness",
     "levy": "fidelium.problems.synthetic",
-    "mixed": "fidelium.problems.varied",
+    "mixed": "fidelium.problems.robustness",
     "park1": "fidelium.problems.synthetic",
-    "peaks": "fidelium.problems.peaks",
-    "peaks-blind": "fidelium.problems.peaks",
-    "peaks-cheap": "fidelium.problems.peaks",
-    "peaks-constant": "fidelium.problems.peaks",
-    "peaks-dear": "fidelium.problems.peaks",
-    "peaks-exact": "fidelium.problems.peaks",
-    "peaks-jumping": "fidelium.problems.peaks",
-    "peaks-noisy": "fidelium.problems.peaks",
-    "peaks-opposed": "fidelium.problems.peaks",
-    "peaks-rough": "fidelium.problems.peaks",
-    "peaks-shifted": "fidelium.problems.peaks",
+    "peaks": "fidelium.problems.robustness",
+    "peaks-blind": "fidelium.problems.robustness",
+    "peaks-cheap": "fidelium.problems.robustness",
+    "peaks-constant": "fidelium.problems.robustness",
+    "peaks-dear": "fidelium.problems.robustness",
+    "peaks-exact": "fidelium.problems.robustness",
+    "peaks-jumping": "fidelium.problems.robustness",
+    "peaks-noisy": "fidelium.problems.robustness",
+    "peaks-opposed": "fidelium.problems.robustness",
+    "peaks-rough": "fidelium.problems.robustness",
+    "peaks-shifted": "fidelium.problems.robustness",
     "plate": "fidelium.problems.fem.plate",
-    "rosenbrock10": "fidelium.problems.varied",
-    "rosenbrock4": "fidelium.problems.varied",
+    "rosenbrock10": "fidelium.problems.robustness",
+    "rosenbrock4": "fidelium.problems.robustness",
     "sandwich": "fidelium.problems.fem.sandwich",
-    "sine": "fidelium.problems.varied",
+    "sine": "fidelium.problems.robustness",
 }
 
 
@@ -46,7 +46,7 @@ def get(name: str) -> Problem:
     """The built-in problem called `name`.
 
     Raises:
-        UnknownNameError: if there is none of that name.
+        UnknownNameError: if there is no such problem.
         SettingError: if it is solved by finite elements and the extra `fem` is not installed.
     """
     if name not in _HOMES:

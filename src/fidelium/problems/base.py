@@ -1,11 +1,11 @@
-"""What a problem is: a space, a ladder, one function per fidelity, and the optimum of the target as data.
+"""A problem (a space, a ladder, one function per fidelity, the target's optimum as data) and the regrets on it.
 
-Regrets say how far from the optimum a result is; larger is worse for both directions. With f* the optimum of the target
-f_M, written for maximising (for minimising all differences change their sign):
+Regret is the distance of a result from the optimum; larger is worse for both directions. With f* the optimum of the
+target f_M, written for maximising (for minimising all differences change sign):
 
-- simple regret           f* - max {f_M(x_i) : queried at the target}          what was seen
-- inference regret        f* - max_x mean_M(x)                                 what the surrogate believes (the paper's)
-- recommendation regret   f* - f_M(argmax_x mean_M(x))                         what the user gets
+- simple regret           f* - max {f_M(x_i) : queried at the target}          best design observed
+- inference regret        f* - max_x mean_M(x)                                 highest posterior mean (the paper's)
+- recommendation regret   f* - f_M(argmax_x mean_M(x))                         true value of the recommended design
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Problem:
         name: what `problems.get` calls it.
         space: the parameters.
         ladder: the fidelities, low to high.
-        direction: whether the largest or the smallest value at the target is wanted.
+        direction: whether the value at the target is maximised or minimised.
         functions: one per fidelity, low to high, called with the parameters as keywords.
         optimum: the best value at the target.
         optimisers: all designs that reach it.
         initial: name of fidelity -> number of initial points.
         reference: where the problem was published.
-        simulated: whether a value comes from a simulation: it takes a while, and the optimum is the best one known.
-        noise: standard deviation of an observation at each fidelity, low to high; None: there is none.
+        simulated: whether a value comes from a simulation: slow to evaluate, and the optimum is the best one known.
+        noise: standard deviation of an observation at each fidelity, low to high; None: no noise.
 
     Raises:
         SettingError: if there is not one function per fidelity (and one finite noise >= 0, if there are any), the
@@ -91,7 +91,7 @@ class Problem:
         return float(function(**self.space.validate(params)))
 
     def observe(self, params: Mapping[str, Any], fidelity_name: str) -> float:
-        """The value with its noise, which is the same whenever the design is observed again, as that of a mesh is.
+        """The value with its noise, which is the same each time a design is observed, like the error of a mesh.
 
         Raises:
             SpaceError: if the parameters are not a design of the space.
@@ -114,12 +114,12 @@ def _are_deviations(noise: tuple[float, ...], count: int) -> bool:
 
 
 def simple_regret(problem: Problem, values_at_target: Iterable[float]) -> float:
-    """f* - max_i f_M(x_i): distance of the best value observed at the target; infinite if there is none."""
+    """f* - max_i f_M(x_i): distance of the best value observed at the target; infinite without observations."""
     return min((_shortfall(problem, value) for value in values_at_target), default=math.inf)
 
 
 def inference_regret(problem: Problem, estimated_max: float) -> float:
-    """f* - max_x mean_M(x): distance of the best value the surrogate believes in; negative if it is too optimistic."""
+    """f* - max_x mean_M(x): distance of the highest posterior mean; negative if the model is too optimistic."""
     return _shortfall(problem, estimated_max)
 
 

@@ -18,7 +18,8 @@ handed to a person or a script: it is theirs for as long as they like.
 
 **What is atomic.** Every method happens wholly or not at all, and all of them happen one after another: two calls of
 `claim` never return the same trial, two of `add` never give out the same number, and what `trials` returns is one
-moment's truth, never older than what the same object has returned before.
+moment's truth, never older than what the same object has returned before. The budget holds by construction: what does
+not fit is refused by the `add` itself.
 
 **What is durable.** When `create`, `add`, `claim`, `finish`, `requeue` or `recover` returns, its effect is on the disk
 (or with the database server) and survives the end of the process or of the machine. Heartbeats and turns need not.
@@ -32,37 +33,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import ObservationError
-from fidelium.fidelity import FidelityLadder
-from fidelium.history import Direction, Trial, TrialState
-from fidelium.space import SearchSpace
-
-
-@dataclass(frozen=True)
-class StudyRecord:
-    """What a study is made from, as far as it can be written down.
-
-    Args:
-        name: what it is called, unique in its storage.
-        space: the parameters.
-        ladder: the fidelities, low to high.
-        direction: maximise or minimise.
-        strategy: the strategy's registered name, or how it prints if it is an object (then it cannot be loaded).
-        seed: where all randomness comes from.
-        initial: points of the initial design, by fidelity's name.
-    """
-
-    name: str
-    space: SearchSpace
-    ladder: FidelityLadder
-    direction: Direction
-    strategy: str
-    seed: int
-    initial: Mapping[str, int]
+from fidelium.history import Trial, TrialState
 
 
 @dataclass(frozen=True)
@@ -101,8 +78,14 @@ class StudyStore(Protocol):
 
     @property
     @abstractmethod
-    def record(self) -> StudyRecord:
+    def definition(self) -> StudyDefinition:
         """What the study is made from."""
+        ...
+
+    @property
+    @abstractmethod
+    def is_shared(self) -> bool:
+        """Whether other processes can use the study: one that dies there must not hold a turn for ever."""
         ...
 
     @abstractmethod
@@ -111,19 +94,21 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def add(self, trial: Trial, *, alive: bool = False) -> Trial | None:
-        """Add a trial, if its number is the next one.
+    def add(self, trial: Trial, *, alive: bool = False, budget: float = math.inf) -> Trial | None:
+        """Add a trial, if its number is the next one and the budget pays for it.
 
         Args:
             trial: queued, or running and owned by `trial.worker` in its first attempt, or finished (data that was
                 given). Its times are set by the storage, and the attempt of a queued one is 0.
             alive: whether its worker, who must have a name, sends heartbeats from now on.
+            budget: what all trials together, this one included, may cost.
 
         Returns:
             The trial as stored, or None, and nothing happened, if its number is taken: somebody else was faster.
 
         Raises:
             TrialError: if its number is beyond the next one.
+            BudgetError: if its number is the next one, and its cost exceeds what is left of the budget.
             StorageError: if a parameter's value cannot be stored.
         """
         ...
@@ -208,7 +193,7 @@ class Storage(Protocol):
     """Studies by name."""
 
     @abstractmethod
-    def create(self, record: StudyRecord) -> StudyStore:
+    def create(self, definition: StudyDefinition) -> StudyStore:
         """A new study.
 
         Raises:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Trial, TrialState
 from fidelium.storage import transitions
-from fidelium.storage.base import Outcome, StudyRecord
+from fidelium.storage.base import Outcome
 from fidelium.storage.serialise import checked_name, unknown_study
 
 Clock = Callable[[], float]
@@ -20,12 +23,12 @@ class MemoryStudy:
     """The trials of one study, in a list.
 
     Args:
-        record: what the study is made from.
+        definition: what the study is made from.
         clock: the storage's clock.
     """
 
-    def __init__(self, record: StudyRecord, clock: Clock) -> None:
-        self._record = record
+    def __init__(self, definition: StudyDefinition, clock: Clock) -> None:
+        self._definition = definition
         self._clock = clock
         self._lock = threading.Lock()  # held by every method: they happen one after another
         self._trials: list[Trial] = []
@@ -33,19 +36,24 @@ class MemoryStudy:
         self._deleted = False
 
     @property
-    def record(self) -> StudyRecord:
-        return self._record
+    def definition(self) -> StudyDefinition:
+        return self._definition
+
+    @property
+    def is_shared(self) -> bool:
+        return False
 
     def trials(self) -> tuple[Trial, ...]:
         with self._lock:
             self._check_is_there()
             return tuple(self._trials)
 
-    def add(self, trial: Trial, *, alive: bool = False) -> Trial | None:
+    def add(self, trial: Trial, *, alive: bool = False, budget: float = math.inf) -> Trial | None:
         with self._lock:
             self._check_is_there()
             if not transitions.is_next(trial, len(self._trials)):
                 return None
+            transitions.check_budget(trial, Counter(each.cost for each in self._trials), budget)
             self._trials.append(transitions.entered(trial, alive, self._clock()))
             return self._trials[-1]
 
@@ -113,7 +121,7 @@ class MemoryStudy:
 
     def _check_is_there(self) -> None:
         if self._deleted:
-            raise StorageError(f"study {self._record.name!r} was deleted; create it again")
+            raise StorageError(f"study {self._definition.stored_name!r} was deleted; create it again")
 
 
 class MemoryStorage:
@@ -128,13 +136,13 @@ class MemoryStorage:
         self._lock = threading.Lock()
         self._studies: dict[str, MemoryStudy] = {}
 
-    def create(self, record: StudyRecord) -> MemoryStudy:
-        checked_name(record.name)
+    def create(self, definition: StudyDefinition) -> MemoryStudy:
+        name = checked_name(definition.stored_name)
         with self._lock:
-            if record.name in self._studies:
-                raise StudyExistsError(f"there is a study {record.name!r} already; open it, or take another name")
-            self._studies[record.name] = MemoryStudy(record, self._clock)
-            return self._studies[record.name]
+            if name in self._studies:
+                raise StudyExistsError(f"there is a study {name!r} already; open it, or take another name")
+            self._studies[name] = MemoryStudy(definition, self._clock)
+            return self._studies[name]
 
     def open(self, name: str) -> MemoryStudy:
         with self._lock:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fidelium.errors import StorageError, UnknownNameError
+from fidelium.definition import StudyDefinition
+from fidelium.errors import FideliumError, StorageError, UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
 from fidelium.space import Categorical, Integer, Parameter, Params, Real, SearchSpace
-from fidelium.storage.base import StudyRecord
+from fidelium.strategies import registry
 
 LONGEST_NAME = 255
 """Characters of the name of a study or a worker."""
@@ -78,36 +79,56 @@ def params_of(text: str) -> Params:
     return json.loads(text)
 
 
-def record_text(record: StudyRecord) -> str:
-    """Everything of a study's record but its name, as JSON: equal texts mean equal studies.
+def definition_text(definition: StudyDefinition) -> str:
+    """Everything of a study's definition but its name, as JSON: equal texts mean equal studies.
 
     Raises:
         StorageError: if a parameter or a choice cannot be written down.
     """
     return _exact_json(
         {
-            "parameters": [[name, _described(name, each)] for name, each in record.space.parameters.items()],
-            "fidelities": [[rung.name, rung.cost] for rung in record.ladder],
-            "direction": str(record.direction),
-            "strategy": record.strategy,
-            "seed": int(record.seed),
-            "initial": {name: int(count) for name, count in record.initial.items()},
+            "parameters": [[name, _described(name, each)] for name, each in definition.space.parameters.items()],
+            "fidelities": [[rung.name, rung.cost] for rung in definition.ladder],
+            "direction": str(definition.direction),
+            "strategy": definition.strategy_name,
+            "seed": int(definition.seed),
+            "initial": {name: int(count) for name, count in definition.initial.items()},
+            **_options(definition.strategy_options),
         }
     )
 
 
-def record_of(name: str, text: str) -> StudyRecord:
-    """The inverse of `record_text`; choices come back as a tuple."""
+def definition_of(name: str, text: str) -> StudyDefinition:
+    """The inverse of `definition_text`; choices come back as a tuple, an unknown strategy as a `StoredStrategy`."""
     fields = json.loads(text)
-    return StudyRecord(
-        name=name,
+    strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
+    return StudyDefinition(
         space=SearchSpace({key: _parameter(each) for key, each in fields["parameters"]}),
         ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
         direction=Direction(fields["direction"]),
-        strategy=fields["strategy"],
+        strategy=strategy,
+        strategy_options=options,
         seed=fields["seed"],
         initial=fields["initial"],
+        name=name,
     )
+
+
+def _strategy(name: str, options: dict[str, Any]) -> tuple[str | registry.StoredStrategy, dict[str, Any]]:
+    """A strategy that this version knows, with its options; any other (an object's, a newer version's) as text."""
+    try:
+        registry.check(name, options)
+    except FideliumError:
+        return registry.StoredStrategy(f"{name} with {options}" if options else name), {}
+    return name, options
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the strategy, if there are any: without them the text is that of versions that knew none."""
+    try:
+        return {"strategy_options": json.loads(json.dumps(dict(options), allow_nan=False))} if options else {}
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"strategy_options must be plain JSON values to be stored: {error}") from None
 
 
 def _described(name: str, parameter: Parameter) -> dict[str, Any]:

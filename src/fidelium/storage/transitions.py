@@ -6,11 +6,12 @@ at once, and lasts.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from fidelium.errors import TrialError
+from fidelium.errors import BudgetError, TrialError
 from fidelium.history import Trial, TrialState
+from fidelium.numbers import exact_sum, remainder
 from fidelium.storage.base import Outcome
 from fidelium.storage.serialise import bounded_reason, checked_name
 
@@ -24,6 +25,25 @@ def is_next(trial: Trial, count: int) -> bool:
     if not 0 <= trial.number <= count:
         raise TrialError(f"the next trial has number {count}, got {trial.number}; numbers have no gaps")
     return trial.number == count
+
+
+def check_budget(trial: Trial, counts: Mapping[float, int], budget: float) -> None:
+    """Refuse a trial that the rest of the budget does not pay for.
+
+    Args:
+        trial: the trial to add.
+        counts: how many trials there are of each cost.
+        budget: what all trials together may cost.
+
+    Raises:
+        BudgetError: if its cost exceeds what is left.
+    """
+    left = remainder(budget, exact_sum(counts))
+    if trial.cost > left:
+        raise BudgetError(
+            f"a run at {trial.fidelity.name!r} costs {trial.cost:g}, but only {max(left, 0.0):g} of the budget of "
+            f"{budget:g} is left"
+        )
 
 
 def entered(trial: Trial, beating: bool, now: float) -> Trial:

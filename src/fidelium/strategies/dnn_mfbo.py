@@ -7,6 +7,7 @@ is listed in docs/deviations.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from fidelium.acquisition.base import Designs
 from fidelium.acquisition.entropy import EntropySearch, joint_gain, paper_gain
@@ -29,19 +30,22 @@ def dnn_mfbo() -> SurrogateStrategy:
 
 
 def dnn_mfbo_paper(
-    architecture: StackArchitecture | str | None = None, initial: Mapping[str, int] | None = None
+    architecture: StackArchitecture | Mapping[str, Any] | str | None = None, initial: Mapping[str, int] | None = None
 ) -> SurrogateStrategy | SearchedStrategy:
     """The paper to the letter: variational learning, gain about the noise-free value, random starts.
 
     Args:
-        architecture: the networks; "search" has SMAC3 find them on the study's initial data, as in the paper (extra
-            `tune`), "quick" takes the best of a few; None is the architecture of the authors' program.
+        architecture: the networks, also as a mapping of the fields; "search" has SMAC3 find them on the study's initial
+            data, as in the paper (extra `tune`), "quick" takes the best of a few; None is the architecture of the
+            authors' program.
         initial: for a search, how many points the initial data have: what `create_study` got as `initial`.
 
     Raises:
         UnknownNameError: if the architecture is another word.
         SettingError: if SMAC3 is wanted and not installed.
     """
+    if isinstance(architecture, Mapping):
+        return _paper(StackArchitecture.from_mapping(architecture))
     if not isinstance(architecture, str):
         return _paper(architecture)
     if architecture == "search":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from fidelium.errors import SettingError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import History, Query
 from fidelium.randomness import Key
-from fidelium.space import SearchSpace
+from fidelium.space import Params, SearchSpace
 
 _TRIES = 1000
 
@@ -53,6 +53,16 @@ def initial_design(space: SearchSpace, ladder: FidelityLadder, sizes: Mapping[st
     return tuple(queries)
 
 
+def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
+    """The first affordable query of the initial design that was not asked yet, None if there is none left."""
+    # found by comparing, not by counting: so it is still there when a larger budget affords what was skipped
+    asked = {_identity(t.params, history.ladder.index(t.fidelity)) for t in history.trials}
+    for query in design:
+        if query.fidelity in history.affordable and _identity(query.params, query.fidelity) not in asked:
+            return query
+    return None
+
+
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
     """A uniformly random point that was not asked at this fidelity before, unless there is hardly one left."""
     generator = key.generator()
@@ -75,3 +85,8 @@ def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:
         return space.snap(
             sequence.random(2 ** math.ceil(math.log2(count)))[:count] if count > 1 else sequence.random(1)
         )
+
+
+def _identity(params: Params, fidelity: int) -> Hashable:
+    # with the types, since the choices True and 1 are equal in Python
+    return fidelity, tuple((type(value), value) for value in params.values())

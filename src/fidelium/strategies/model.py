@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.history import History
-from fidelium.numerics.backend import one_blas_thread
+from fidelium.numerics.backend import jax_session
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
@@ -54,14 +54,14 @@ class PosteriorModel:
         """The units of the posterior's values."""
         return self.posterior.scales()
 
-    @one_blas_thread()
+    @jax_session()
     def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Posterior mean and standard deviation of the objective at points `(n, d)`, in the objective's units."""
         padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
         mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(self.posterior, padded))
         return self.scales[fidelity].outward_moments(mean, variance)
 
-    @one_blas_thread()
+    @jax_session()
     def recommend(self) -> Recommendation:
         """The design this model would choose at the target."""
         designs, sure = self._maximise(_sure_value)
@@ -79,7 +79,7 @@ class PosteriorModel:
         mean, std = self.predict(best[None], len(self.history.ladder) - 1)
         return Recommendation(best, float(mean[0]), float(std[0]))
 
-    @one_blas_thread()
+    @jax_session()
     def promising(self) -> NDArray[np.float64]:
         """Designs by their posterior mean at the target, the highest first.
 

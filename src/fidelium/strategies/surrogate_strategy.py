@@ -13,7 +13,7 @@ import numpy as np
 from fidelium.acquisition.base import Acquisition, Candidate
 from fidelium.errors import BudgetError, NoDataError
 from fidelium.history import History, Query
-from fidelium.numerics.backend import one_blas_thread
+from fidelium.numerics.backend import jax_session
 from fidelium.randomness import Key
 from fidelium.strategies.initial_design import unasked_point
 from fidelium.strategies.model import PosteriorModel
@@ -40,7 +40,7 @@ class SurrogateStrategy:
     reserve_last: bool = False
     steady: Key | None = Key((0, 0))
 
-    @one_blas_thread()
+    @jax_session()
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The best query that is new.
 
@@ -62,7 +62,7 @@ class SurrogateStrategy:
         ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)  # lines 3 and 4
         return _first_new(ranked, history, pending, spare_key)
 
-    @one_blas_thread()
+    @jax_session()
     def model(self, history: History, key: Key) -> PosteriorModel:
         """The surrogate fitted to the history."""
         if not _has_data(history):

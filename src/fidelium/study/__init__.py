@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from fidelium.definition import StudyDefinition
+from fidelium.errors import StudyExistsError, UnknownNameError
 from fidelium.execution.base import Objective
 from fidelium.fidelity import Fidelity
 from fidelium.space import Parameter, SearchSpace
+from fidelium.storage import Storage, open_storage
+from fidelium.storage.base import StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Strategy
-from fidelium.study.opening import create, load
-from fidelium.study.settings import checked_settings
+from fidelium.study.resume import check_same_problem
 from fidelium.study.stopping import Stop
 from fidelium.study.study import Study
 from fidelium.study.trial import LiveTrial, RecommendedDesign
 
-__all__ = ["LiveTrial", "Objective", "RecommendedDesign", "Stop", "Study", "create_study", "load_study", "optimize"]
+__all__ = [
+    "LiveTrial",
+    "Objective",
+    "RecommendedDesign",
+    "Stop",
+    "Study",
+    "create_study",
+    "load_study",
+    "optimize",
+    "start_study",
+]
 
 
 def create_study(
@@ -24,8 +39,9 @@ def create_study(
     *,
     direction: str,
     strategy: str | Strategy = registry.DEFAULT,
+    strategy_options: Mapping[str, Any] | None = None,
     seed: int | None = 0,
-    storage: str | None = None,
+    storage: str | Storage | None = None,
     name: str | None = None,
     initial: Mapping[str, int] | None = None,
     load_if_exists: bool = False,
@@ -37,39 +53,90 @@ def create_study(
         ladder: the fidelities from low to high; the last is the target, whose best design is wanted.
         direction: "maximize" or "minimize".
         strategy: how to choose what to evaluate: a registered name, or an object with `propose`.
+        strategy_options: keyword arguments of a named strategy, such as `{"architecture": "search"}`.
         seed: where all randomness comes from; None draws one (it is then `study.seed`).
-        storage: where it is kept: `sqlite:///file.db`, `postgresql://user@host/database`, or None for memory.
+        storage: where it is kept: `sqlite:///file.db`, `postgresql://user@host/database`, None for memory, or a storage
+            that is open already.
         name: what to call the study; it is unique in its storage.
         initial: points of the initial design by fidelity's name; a sensible default if None, no design if empty.
-        load_if_exists: whether to go on with the study of this name if the storage has one. Its parameters,
-            fidelities and direction must be these; strategy, seed and initial design may be others from now on.
+        load_if_exists: whether to resume the study of this name if the storage has one. Its parameters, fidelities and
+            direction must be these; strategy, seed and initial design may change.
 
     Raises:
         SpaceError: if the space is not valid.
         FidelityError: if the ladder is not valid, or `initial` names an unknown fidelity.
         UnknownNameError: if the direction or the strategy is unknown.
-        SettingError: if the seed, name or a size of the initial design is not valid, or the study that exists differs.
+        SettingError: if the seed, name, an option or a size of the initial design is not valid, or the stored study
+            differs.
         StudyExistsError: if there is a study of this name, and it is not to be loaded.
         StorageError: if the storage cannot be opened or written.
     """
-    settings = checked_settings(space, ladder, direction, strategy, seed, name, initial)
-    return create(settings, storage, load_if_exists)
+    definition = StudyDefinition.of(
+        space,
+        ladder,
+        direction,
+        strategy=strategy,
+        strategy_options=strategy_options,
+        seed=seed,
+        initial=initial,
+        name=name,
+    )
+    return start_study(definition, storage, load_if_exists=load_if_exists)
 
 
-def load_study(storage: str, name: str | None = None, *, strategy: str | Strategy | None = None) -> Study:
+def start_study(
+    definition: StudyDefinition, storage: str | Storage | None = None, *, load_if_exists: bool = False
+) -> Study:
+    """A new study with this definition, or the stored one of its name; the arguments are those of `create_study`.
+
+    Raises:
+        SettingError: if the stored study has other parameters, fidelities or another direction.
+        StudyExistsError: if there is a study of this name, and it is not to be loaded.
+        StorageError: if the storage cannot be opened or written.
+    """
+    registry.check_extras(definition.strategy, definition.strategy_options)
+    opened = storage if isinstance(storage, Storage) else open_storage(storage)
+    try:
+        return Study(definition, _create_or_open(definition, opened, load_if_exists), opened)
+    except BaseException:
+        if opened is not storage:
+            opened.close()
+        raise
+
+
+def load_study(
+    storage: str | Storage,
+    name: str | None = None,
+    *,
+    strategy: str | Strategy | None = None,
+    strategy_options: Mapping[str, Any] | None = None,
+) -> Study:
     """A study as it was left.
 
     Args:
         storage: where it is kept, as in `create_study`.
-        name: what it is called; may be left out if the storage has a single study.
+        name: what it is called; not needed if the storage has a single study.
         strategy: how to choose from now on; the study's own if None.
+        strategy_options: keyword arguments of that strategy.
 
     Raises:
         UnknownNameError: if there is no such study, or the strategy is unknown.
         SettingError: if it was made with a strategy object, and none is given.
         StorageError: if the storage cannot be opened.
     """
-    return load(storage, name, strategy)
+    opened = storage if isinstance(storage, Storage) else open_storage(storage)
+    try:
+        store = opened.open(only_name(opened) if name is None else name)
+        definition = store.definition
+        if strategy is not None:
+            definition = replace(definition, strategy=strategy, strategy_options=strategy_options or {})
+        if isinstance(definition.strategy, registry.StoredStrategy):
+            registry.resolve(definition.strategy)  # raises: only its text is stored
+        return Study(definition, store, opened)
+    except BaseException:
+        if opened is not storage:
+            opened.close()
+        raise
 
 
 def optimize(
@@ -80,6 +147,7 @@ def optimize(
     direction: str,
     budget: float,
     strategy: str | Strategy = registry.DEFAULT,
+    strategy_options: Mapping[str, Any] | None = None,
     seed: int | None = 0,
     initial: Mapping[str, int] | None = None,
     workers: int = 1,
@@ -92,6 +160,42 @@ def optimize(
     Raises:
         FideliumError: as those two.
     """
-    study = create_study(space, ladder, direction=direction, strategy=strategy, seed=seed, initial=initial)
+    study = create_study(
+        space,
+        ladder,
+        direction=direction,
+        strategy=strategy,
+        strategy_options=strategy_options,
+        seed=seed,
+        initial=initial,
+    )
     study.optimize(objective, budget, workers=workers, progress=progress)
     return study
+
+
+def only_name(storage: Storage) -> str:
+    """The name of the only study in a storage.
+
+    Raises:
+        UnknownNameError: if there is none, or more than one.
+    """
+    names = storage.names()
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise UnknownNameError("this storage has no study yet")
+    raise UnknownNameError(f"this storage has several studies; pass name= one of {', '.join(map(repr, names))}")
+
+
+def _create_or_open(definition: StudyDefinition, storage: Storage, load_if_exists: bool) -> StudyStore:
+    try:
+        return storage.create(definition)
+    except StudyExistsError:
+        if not load_if_exists:
+            raise StudyExistsError(
+                f"study {definition.stored_name!r} exists already; resume it with load_study or load_if_exists=True, "
+                "or choose another name"
+            ) from None
+    store = storage.open(definition.stored_name)
+    check_same_problem(store.definition, definition)
+    return store

@@ -1,4 +1,4 @@
-"""What the user sees while a study runs: a live bar on a terminal, lines in the log otherwise."""
+"""Progress of a running study: a live bar on a terminal, lines in the log otherwise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fidelium.history import Trial
+from fidelium.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -23,7 +24,7 @@ _log = logging.getLogger("fidelium.study")
 
 
 class Progress(Protocol):
-    """Hears of every trial as it starts and as it ends."""
+    """Is notified when a trial starts and when it ends."""
 
     @abstractmethod
     def started(self, trial: Trial) -> None: ...
@@ -45,11 +46,11 @@ def watch(study: Study, budget: float, *, shown: bool) -> Iterator[Progress]:
         yield reporter
 
 
-def status(study: Study) -> str:
-    """Best value so far and evaluations per fidelity, in a line."""
-    best = study.best
-    counts = Counter(trial.fidelity.name for trial in study.trials)
-    used = " · ".join(f"{name} {counts[name]}" for name in study.ladder.names)
+def status_line(snapshot: Snapshot) -> str:
+    """Best value so far and trials per fidelity, in a line."""
+    best = snapshot.best
+    counts = Counter(trial.fidelity.name for trial in snapshot.trials)
+    used = " · ".join(f"{name} {counts[name]}" for name in snapshot.definition.ladder.names)
     return f"best {'–' if best is None else format(best.value, '.5g')} | {used}"
 
 
@@ -64,15 +65,16 @@ class _Lines:
         del trial
 
     def finished(self, trial: Trial) -> None:
-        outcome = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
+        result = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
+        now = self.study.snapshot()
         _log.info(
             "trial %d at %s: %s; spent %g of %g; %s",
             trial.number,
             trial.fidelity.name,
-            outcome,
-            self.study.spent,
+            result,
+            now.spent,
             self.budget,
-            status(self.study),
+            status_line(now),
         )
 
 
@@ -91,11 +93,12 @@ class _Bar:
         self.update()
 
     def update(self) -> None:
-        self.bar.update(self.task, completed=self.study.spent, status=status(self.study))
+        now = self.study.snapshot()
+        self.bar.update(self.task, completed=now.spent, status=status_line(now))
 
 
 def _live_bar() -> RichProgress:
-    from rich.console import Console  # only for who looks at a terminal
+    from rich.console import Console  # only needed on a terminal
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 

@@ -1,13 +1,12 @@
-"""The loop of `Study.optimize`: ask, evaluate, tell, until the budget buys nothing more.
+"""The loop of `Study.optimize`: ask, evaluate, record, until the rest of the budget is below the cheapest run.
 
-Evaluations run in an executor. As soon as one ends, its result is told and the next trial is chosen, while all others
-go on: no worker waits for another one's long run. The loop owns its trials and sends heartbeats for them.
+Evaluations run in an executor. As soon as one ends, its result is recorded and the next trial is chosen, while the
+others continue: no worker waits for another one's long run. The loop owns its trials and sends heartbeats for them.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from fidelium.definition import checked_budget
 from fidelium.errors import (
     BudgetError,
     EvaluationError,
@@ -27,56 +27,19 @@ from fidelium.errors import (
     StorageError,
     TrialError,
 )
-from fidelium.execution.base import Evaluator, Measured
-from fidelium.fidelity import FidelityLadder
+from fidelium.execution.base import Evaluator, Measurement
 from fidelium.history import Trial, TrialState
-from fidelium.numbers import as_number
-from fidelium.study.coordination import RESTARTS, heartbeat, recover, worker_name
+from fidelium.snapshot import Snapshot
+from fidelium.study.heartbeat import heartbeat, worker_name
 from fidelium.study.progress import Progress, watch
+from fidelium.study.resume import RESTARTS, recover
 from fidelium.study.stopping import NEVER, Stop
 
 if TYPE_CHECKING:
     from fidelium.study.study import Study
 
-
-_log = logging.getLogger("fidelium.study")
-
-
-class Interrupts:
-    """Whether Ctrl-C was pressed."""
-
-    def __init__(self) -> None:
-        self.pressed = False
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """What the signal calls.
-
-        Raises:
-            KeyboardInterrupt: the second time.
-        """
-        del number, frame
-        if self.pressed:
-            raise KeyboardInterrupt
-        self.pressed = True
-        _log.warning("interrupted: finishing what is running; press Ctrl-C again to stop at once")
-
-
-@contextmanager
-def interrupts() -> Iterator[Interrupts]:
-    """Count Ctrl-C while inside. Python allows that in the main thread alone: elsewhere nothing changes."""
-    pressed = Interrupts()
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-    before = signal.signal(signal.SIGINT, pressed.handle)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)  # None: not set by Python
-
-
 POLL = 1.0
-"""Seconds between looks at the rules for stopping, and at trials that others have given back."""
+"""Seconds between checks of the stopping rules, and of trials that others gave back."""
 
 _log = logging.getLogger("fidelium.study")
 
@@ -87,14 +50,14 @@ class Policy:
 
     Args:
         budget: what it may spend in total.
-        workers: evaluations at once.
+        workers: evaluations at the same time.
         max_failures: failures in a row after which to give up.
-        retries: how many times an evaluation that failed is tried again.
+        retries: how many times a failed evaluation is retried.
         stop: when to stop before the budget is spent.
         progress: whether to show a progress bar on a terminal.
 
     Raises:
-        SettingError: if a number is too small or no whole number.
+        SettingError: if a number is too small or not a whole number.
     """
 
     budget: float
@@ -117,25 +80,26 @@ def run(study: Study, evaluate: Evaluator, executor: Executor, policy: Policy) -
     """Spend the rest of a study's total budget.
 
     Args:
-        study: what to run.
-        evaluate: what a trial's value comes from.
-        executor: where it is evaluated; it is shut down in the end only by who made it.
+        study: the study.
+        evaluate: evaluates a trial.
+        executor: where trials are evaluated; whoever made it shuts it down.
         policy: how.
 
     Raises:
-        BudgetError: if the budget is no positive finite number, or below the cost of the cheapest query.
+        BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
         ObjectiveError: after too many failures in a row, with the last reason.
         KeyboardInterrupt: after Ctrl-C; everything is saved by then.
     """
     checked_budget(study.ladder, policy.budget)
     recover(study.store)
-    if not _has_work(study, policy.budget):
-        _log.warning("%g of the budget of %g is spent: give a larger total to go on", study.spent, policy.budget)
+    now = study.snapshot(policy.budget)
+    if not now.has_work:
+        _log.warning("%g of the budget of %g is spent: pass a larger total to continue", now.spent, policy.budget)
         return
     worker = worker_name()
     with (
         watch(study, policy.budget, shown=policy.progress) as report,
-        heartbeat(study.store, worker),
+        heartbeat(study.store, worker, after_each=recover),
         interrupts() as pressed,
     ):
         loop = _Loop(study, evaluate, executor, policy, worker, report, pressed)
@@ -158,7 +122,7 @@ class _Loop:
     worker: str
     report: Progress
     interrupts: Interrupts
-    running: dict[Future[Measured], Trial] = field(default_factory=dict)
+    running: dict[Future[Measurement], Trial] = field(default_factory=dict)
     failures: int = 0
     last_reason: str = ""
     stopped: bool = False
@@ -166,15 +130,15 @@ class _Loop:
 
     def run(self) -> None:
         while True:
-            self._fill()
+            now = self._fill()
             if self.running:
                 finished, _ = wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED)
                 for future in sorted(finished, key=lambda future: self.running[future].number):
                     self._finish(future, self.running[future])
                     del self.running[future]
-            elif not self._may_start() or not self._others_run():
+            elif not self._may_start(now) or not _others_run(now):
                 break
-            else:  # they may vanish, and then their trials are ours
+            else:  # if they die, their trials are queued for us
                 time.sleep(POLL)
         if self.failures >= self.policy.max_failures:
             raise ObjectiveError(
@@ -182,35 +146,38 @@ class _Loop:
             )
 
     def close(self) -> None:
-        """Give back what is still running; it does nothing after a run that came to its end."""
+        """Give back what is still running; after a run that came to its end there is nothing."""
         for future, trial in self.running.items():
             future.cancel()
             try:
                 self.study.give_back(trial, "interrupted")
-            except TrialError:  # somebody took it meanwhile
+            except TrialError:  # another worker has it now
                 _log.warning("trial %d is no longer ours", trial.number)
 
-    def _fill(self) -> None:
-        """Start evaluations until all workers have one, or there is nothing to start."""
-        while len(self.running) < self.policy.workers and self._may_start() and _has_work(self.study, self._budget):
+    def _fill(self) -> Snapshot:
+        """Start evaluations until all workers are busy or nothing is left to start; the study as it is then."""
+        while True:
+            now = self.study.snapshot(self.policy.budget)
+            if len(self.running) >= self.policy.workers or not self._may_start(now) or not now.has_work:
+                return now
             try:
-                trial = self.study.start(self._budget, self.worker, self.policy.stop.least_worth)
-            except BudgetError:  # the strategy wants nothing that the rest of the budget buys
-                return
+                trial = self.study.start(self.policy.budget, self.worker, self.policy.stop.least_worth)
+            except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
+                return now
             except NotWorthwhileError as reason:
                 self._stop(str(reason))
-                return
+                return now
             self.report.started(trial)
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        pending: Future[Measured] = Future()
+        pending: Future[Measurement] = Future()
         self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
         future = self.executor.submit(self.evaluate, trial)
         self.running[future] = self.running.pop(pending)
 
-    def _may_start(self) -> bool:
-        if not self.stopped and (reason := self.policy.stop.reason(self.study, time.monotonic() - self.began)):
+    def _may_start(self, now: Snapshot) -> bool:
+        if not self.stopped and (reason := self.policy.stop.reason(now, time.monotonic() - self.began)):
             self._stop(reason)
         return not (self.stopped or self.interrupts.pressed or self.failures >= self.policy.max_failures)
 
@@ -218,11 +185,7 @@ class _Loop:
         self.stopped = True
         _log.warning("starting nothing more: %s", reason)
 
-    def _others_run(self) -> bool:
-        """Whether workers elsewhere have trials of this study."""
-        return any(t.state is TrialState.RUNNING and t.heartbeat is not None for t in self.study.trials)
-
-    def _finish(self, future: Future[Measured], trial: Trial) -> None:
+    def _finish(self, future: Future[Measurement], trial: Trial) -> None:
         error = future.exception()
         try:
             if error is None:
@@ -233,7 +196,7 @@ class _Loop:
                 ended = self._failed(trial, f"the worker vanished: {type(error).__name__}: {error}", RESTARTS)
             else:
                 raise error
-        except TrialError as late:  # taken for dead, and given to somebody else
+        except TrialError as late:  # our worker counted as dead, and another one has the trial
             _log.warning("the result of trial %d came too late: %s", trial.number, late)
             return
         except StorageError:
@@ -243,7 +206,7 @@ class _Loop:
 
     def _failed(self, trial: Trial, reason: str, retries: int) -> Trial:
         if trial.attempt <= retries:
-            _log.warning("trial %d is tried again: %s", trial.number, reason.splitlines()[-1])
+            _log.warning("trial %d is retried: %s", trial.number, reason.splitlines()[-1])
             return self.study.give_back(trial, reason)
         return self.study.tell(trial, failed=reason)
 
@@ -253,28 +216,40 @@ class _Loop:
         self.last_reason = trial.reason or self.last_reason
         self.report.finished(trial)
 
-    @property
-    def _budget(self) -> float:
-        return self.policy.budget
+
+def _others_run(now: Snapshot) -> bool:
+    """Whether workers elsewhere run trials of this study."""
+    return any(trial.heartbeat is not None for trial in now.running)
 
 
-def checked_budget(ladder: FidelityLadder, budget: object) -> float:
-    """The budget as a float, if it buys at least one query.
+class Interrupts:
+    """Whether Ctrl-C was pressed: the first time what is running is finished, the second time everything stops."""
 
-    Raises:
-        BudgetError: if it is no positive finite number, or below the cost of the cheapest query.
-    """
-    number = as_number(budget)
-    if number is None or not math.isfinite(number) or number <= 0:
-        raise BudgetError(f"the budget must be a finite number above 0, got {budget!r}")
-    if number < ladder[0].cost:
-        raise BudgetError(
-            f"the budget {number:g} buys no query: the cheapest, at {ladder[0].name!r}, costs {ladder[0].cost:g}"
-        )
-    return number
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The signal handler.
+
+        Raises:
+            KeyboardInterrupt: the second time.
+        """
+        del number, frame
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+        _log.warning("interrupted: finishing what is running; press Ctrl-C again to stop immediately")
 
 
-def _has_work(study: Study, budget: float) -> bool:
-    """Whether a trial is queued, or the rest of the budget buys another."""
-    history = study.history(study.remaining(budget))
-    return bool(history.affordable) or any(trial.state is TrialState.QUEUED for trial in history.trials)
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Count Ctrl-C while inside. Python allows that in the main thread only: elsewhere nothing changes."""
+    pressed = Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, pressed.handle)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)  # None: not set by Python

@@ -1,4 +1,4 @@
-"""The study: the one class with a state. It hands out trials, takes their values, and answers from the model."""
+"""The study: the one class with a state. It proposes trials, records their results, and answers from the model."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import (
     BudgetError,
     NoDataError,
@@ -25,21 +26,20 @@ from fidelium.errors import (
     TrialError,
 )
 from fidelium.execution.base import Objective
-from fidelium.execution.executors import elsewhere, local
+from fidelium.execution.executors import evaluator_for_executor, local_executor
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Query, Trial, TrialState
-from fidelium.numbers import as_number, exact_sum, remainder
+from fidelium.numbers import as_number
 from fidelium.randomness import design_key, model_key, trial_key
+from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Outcome, StudyStore
+from fidelium.storage.base import Outcome, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
-from fidelium.strategies.initial_design import initial_design
-from fidelium.study.coordination import turn
-from fidelium.study.proposal import next_of_design, next_of_strategy
+from fidelium.strategies.initial_design import initial_design, next_of_design
+from fidelium.study.lock import choosing_lock
 from fidelium.study.runner import Policy, run
-from fidelium.study.settings import Settings
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
 
@@ -55,59 +55,80 @@ class Study:
     Any number of threads may use it at once, and, with a storage, any number of processes. All randomness comes from
     the seed and the trial's number, so the same calls give the same queries.
 
+    Reading `trials`, `best` or `spent` reads the storage once each; `snapshot` gives all of them from one read.
+
     Args:
-        settings: what the study is made from, already checked.
-        store: where its trials live.
+        definition: what the study is made from.
+        store: where its trials are kept.
+        storage: the open storage that `close` closes; None if the caller closes it.
     """
 
-    def __init__(self, settings: Settings, store: StudyStore) -> None:
-        self._settings = settings
+    def __init__(self, definition: StudyDefinition, store: StudyStore, storage: Storage | None = None) -> None:
+        self._definition = definition
         self._store = store
+        self._storage = storage
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
         self._model: tuple[int, Model] | None = None
 
+    def close(self) -> None:
+        """Close the storage; the study cannot be used afterwards. A study is also a context manager that does this."""
+        if self._storage is not None:
+            self._storage.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     # --- what it is made from ---
+
+    @property
+    def definition(self) -> StudyDefinition:
+        """Everything that the study is made from."""
+        return self._definition
 
     @property
     def space(self) -> SearchSpace:
         """The parameters."""
-        return self._settings.space
+        return self._definition.space
 
     @property
     def ladder(self) -> FidelityLadder:
         """The fidelities, low to high; the last is the target."""
-        return self._settings.ladder
+        return self._definition.ladder
 
     @property
     def direction(self) -> Direction:
         """Maximise or minimise."""
-        return self._settings.direction
+        return self._definition.direction
 
     @property
     def strategy(self) -> str | Strategy:
         """The strategy, as it was given."""
-        return self._settings.strategy
+        assert not isinstance(self._definition.strategy, registry.StoredStrategy)  # `load_study` refuses it
+        return self._definition.strategy
 
     @property
     def seed(self) -> int:
         """The seed of all randomness; the one drawn if none was given."""
-        return self._settings.seed
+        return self._definition.seed
 
     @property
     def name(self) -> str | None:
         """What the user calls the study."""
-        return self._settings.name
+        return self._definition.name
 
     @property
     def store(self) -> StudyStore:
-        """Where its trials live; for those who run studies, `ask` and `tell` are for everybody else."""
+        """Where its trials are kept; for code that runs studies. Everybody else uses `ask` and `tell`."""
         return self._store
 
     @property
     def initial(self) -> dict[str, int]:
         """Points of the initial design, by fidelity."""
-        return dict(self._settings.initial)
+        return dict(self._definition.initial)
 
     # --- ask and tell ---
 
@@ -120,12 +141,12 @@ class Study:
             budget: what the study may spend in total; only what still fits is proposed.
 
         Raises:
-            BudgetError: if the rest of the budget buys no query.
+            BudgetError: if the rest of the budget is below the cheapest run.
         """
         return LiveTrial(self, self.start(budget, None))
 
     def start(self, budget: float, worker: str | None, least_worth: float = -math.inf) -> Trial:
-        """Hand out a trial: one that was queued again, or else a new one. `ask` is this without a worker.
+        """Start a trial: one that was queued again, or else a new one. `ask` is this without a worker.
 
         Args:
             budget: what the study may spend in total.
@@ -133,19 +154,19 @@ class Study:
             least_worth: what the strategy must expect of it per cost.
 
         Raises:
-            BudgetError: if the rest of the budget buys no query.
+            BudgetError: if the rest of the budget is below the cheapest run.
             NotWorthwhileError: if the strategy expects less of its best query.
         """
         with self._asking:
-            if any(trial.state is TrialState.QUEUED for trial in self.trials):
+            if self.snapshot().queued:
                 queued = self._store.claim(worker)
-                if queued is not None:  # else somebody was faster
+                if queued is not None:  # else another worker was faster
                     return queued
-            with turn(self._store):
+            with choosing_lock(self._store):
                 while True:
-                    trial = self._choose(budget, worker, least_worth)
-                    stored = self._store.add(trial, alive=worker is not None)
-                    if stored is not None:  # else somebody added one in the meantime: choose again, knowing of it
+                    trial = self._choose(self.snapshot(budget), worker, least_worth)
+                    stored = self._store.add(trial, alive=worker is not None, budget=budget)
+                    if stored is not None:  # else another worker added one meanwhile: choose again, knowing of it
                         return stored
 
     def tell(
@@ -156,10 +177,10 @@ class Study:
         failed: str | None = None,
         measured_cost: float | None = None,
     ) -> Trial:
-        """Finish a trial with its value, or with the reason of its failure.
+        """Record the value of a trial, or why it failed.
 
-        A value that is NaN or infinite makes the trial a failed one, with a warning in the log: the strategy then
-        knows that nothing was learned there, and the study goes on.
+        A value that is NaN or infinite makes the trial a failed one, with a warning in the log, and the study
+        continues: the strategy knows that nothing was learned there.
 
         Args:
             trial: the trial, its record, or its number.
@@ -171,9 +192,9 @@ class Study:
             The finished trial's record.
 
         Raises:
-            TrialError: if the trial is not one of this study's, already finished, or meanwhile somebody else's;
-                nothing changes.
-            ObservationError: if the value is no number, or not exactly one of `value` and `failed` is given; nothing
+            TrialError: if the trial is not one of this study, is finished, or another worker runs it by now; nothing
+                changes.
+            ObservationError: if the value is not a number, or not exactly one of `value` and `failed` is given; nothing
                 changes.
         """
         outcome = _outcome(value, failed, measured_cost)
@@ -184,7 +205,7 @@ class Study:
         return finished
 
     def give_back(self, trial: LiveTrial | Trial | int, reason: str | None = None) -> Trial:
-        """Queue a running trial again: whoever asks next gets it.
+        """Queue a running trial again: the next `ask` returns it.
 
         Args:
             trial: the trial, its record, or its number.
@@ -197,7 +218,7 @@ class Study:
         return self._store.requeue(running.number, running.attempt, reason)
 
     def add_observation(self, params: Mapping[str, Any], fidelity: str | Fidelity, value: float) -> Trial:
-        """Give the study a value the user already has; it costs nothing.
+        """Add an observation that exists already; it costs nothing.
 
         Args:
             params: values of all parameters.
@@ -210,15 +231,16 @@ class Study:
         Raises:
             SpaceError: if the parameters are not valid.
             FidelityError: if the fidelity is unknown.
-            ObservationError: if the value is no finite number.
+            ObservationError: if the value is not a finite number.
         """
         design, rung = self.space.validate(params), self.ladder[self.ladder.index(fidelity)]
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ObservationError(f"an observation must be a finite number, got {value!r}")
         while True:
-            stored = self._store.add(Trial(len(self.trials), design, rung, TrialState.DONE, number, given=True))
-            if stored is not None:
+            position = len(self._store.trials())
+            stored = self._store.add(Trial(position, design, rung, TrialState.DONE, number, given=True))
+            if stored is not None:  # else another worker added a trial meanwhile
                 return stored
 
     def optimize(
@@ -233,23 +255,23 @@ class Study:
         stop: Stop = NEVER,
         executor: Executor | None = None,
     ) -> Trial | None:
-        """Ask, evaluate and tell until the budget is spent.
+        """Ask, evaluate and record until the budget is spent.
 
         The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
         the same budget after an interruption does the rest. Trials that fail cost as much as others. Ctrl-C finishes
-        what is running and then goes through; a second one stops at once. What was running is then queued, and run
-        first when the study goes on, as is what a killed process was running.
+        what is running and then raises KeyboardInterrupt; a second one stops immediately. What was running then is
+        queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
-            objective: called with the parameters (a dict) and the fidelity; returns the value. What it raises, or a
-                result that is no finite number, makes a failed trial, with the traceback in its `reason`.
+            objective: called with the parameters (a dict) and the fidelity; returns the value. An exception, or a
+                result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
-            workers: evaluations running at once: 1 by default, in this thread, or as many as the executor has workers.
+            workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
                 More run in processes of their own, which get a copy of the objective. Only with one worker are the
                 queries the same every time: with more, they depend on which evaluation ends first.
             progress: whether to show a progress bar (on a terminal); lines go to the log (level INFO) otherwise.
             max_failures: failures in a row after which to give up.
-            retries: how many times an evaluation that failed is tried again.
+            retries: how many times a failed evaluation is retried.
             stop: when to stop before the budget is spent.
             executor: where to evaluate instead, as `dask_client.get_executor()`.
 
@@ -257,52 +279,57 @@ class Study:
             The best trial at the target, as `best`.
 
         Raises:
-            BudgetError: if the budget is no positive finite number, or below the cost of the cheapest query.
+            BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
             SettingError: if the objective is not callable, or another argument is not valid.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
         """
         if not callable(objective) and not isinstance(objective, ExternalProgram):
             raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
         if executor is not None:
-            evaluate, workers = elsewhere(objective, executor, workers)
+            evaluate, workers = evaluator_for_executor(objective, executor, workers)
             run(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
             return self.best
         policy = Policy(budget, 1 if workers is None else workers, max_failures, retries, stop, progress)
-        with local(objective, policy.workers) as (evaluate, here):
+        with local_executor(objective, policy.workers) as (evaluate, here):
             run(self, evaluate, here, policy)
         return self.best
 
     # --- what is known ---
 
+    def snapshot(self, budget: float = math.inf) -> Snapshot:
+        """The study as it is now, from one read of the storage: trials, spent, remaining, pending, best.
+
+        Args:
+            budget: what the study may spend in total.
+        """
+        return Snapshot(self._definition, self._store.trials(), budget)
+
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Records of all trials as they are now: running, done and failed ones, and data that was given."""
-        return self._store.trials()
+        """All trials as they are now: queued, running, done, failed and lost ones, and data that was given."""
+        return self.snapshot().trials
 
     @property
     def best(self) -> Trial | None:
         """The best observed trial at the target fidelity, None if there is none."""
-        return self.history().incumbent
+        return self.snapshot().best
 
     @property
     def spent(self) -> float:
         """The cost of all trials, failed, running and queued ones included; data that was given is free."""
-        return float(exact_sum(trial.cost for trial in self.trials))
+        return self.snapshot().spent
 
-    def remaining(self, budget: float) -> float:
-        """What is left of a total budget."""
-        return remainder(budget, exact_sum(trial.cost for trial in self.trials))
+    def history(self) -> History:
+        """All trials in the form that strategies use."""
+        return self.snapshot().history
 
-    def history(self, remaining: float = math.inf) -> History:
-        """All trials in the form that strategies use.
-
-        Args:
-            remaining: cost units that may still be spent.
-        """
-        return History(self.space, self.ladder, self.direction, self.trials, remaining)
+    @property
+    def has_model(self) -> bool:
+        """Whether the strategy has a model of its own; `predict` and `recommend` fit the default's otherwise."""
+        return isinstance(self._strategy, Modelled)
 
     def recommend(self) -> RecommendedDesign:
-        """The design to take now, with the model's mean and standard deviation of the target there.
+        """The recommended design, with the posterior mean and standard deviation of the target there.
 
         Raises:
             NoDataError: if nothing was observed yet.
@@ -343,13 +370,12 @@ class Study:
         return to_dataframe(self.space, self.trials)
 
     def __repr__(self) -> str:
-        trials, best = self.trials, self.best
-        counts = Counter(trial.fidelity.name for trial in trials)
-        states = Counter(trial.state for trial in trials)
+        now = self.snapshot()
+        counts, best = Counter(trial.fidelity.name for trial in now.trials), now.best
         parts = [
-            f"{len(trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
-            *(f"{states[state]} {state}" for state in TrialState if states[state] and state is not TrialState.DONE),
-            f"spent {self.spent:g}",
+            f"{len(now.trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
+            *(f"{count} {state}" for state, count in now.states.items() if count and state != TrialState.DONE),
+            f"spent {now.spent:g}",
             "no value at the target yet" if best is None else f"best {best.value:g} at {best.params}",
         ]
         title = "Study" if self.name is None else f"Study {self.name!r}"
@@ -359,50 +385,56 @@ class Study:
 
     @cached_property
     def _design(self) -> tuple[Query, ...]:
-        return initial_design(self.space, self.ladder, self._settings.initial, design_key(self.seed))
+        return initial_design(self.space, self.ladder, self._definition.initial, design_key(self.seed))
 
     @cached_property
     def _strategy(self) -> Strategy:
-        return registry.resolve(self.strategy)
+        of = self._definition
+        return registry.resolve(of.strategy, of.strategy_options, of.initial)
 
-    def _choose(self, budget: float, worker: str | None, least_worth: float) -> Trial:
-        """A new trial, not yet stored."""
-        history = self.history(self.remaining(budget))
+    def _choose(self, now: Snapshot, worker: str | None, least_worth: float) -> Trial:
+        """A new trial, not yet stored: the initial design first, then what the strategy proposes."""
+        history, number = now.history, len(now.trials)
         if not history.affordable:
             raise BudgetError(
-                f"the rest of the budget, {max(history.remaining, 0.0):g} of {budget:g}, buys no query; "
-                f"the cheapest costs {self.ladder[0].cost:g}"
+                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
+                f"which costs {self.ladder[0].cost:g}"
             )
-        number = len(history.trials)
         query = next_of_design(history, self._design)
         if query is None:  # only now: naming a strategy is cheap, importing it may not be
-            query = next_of_strategy(history, self._strategy, trial_key(self.seed, number))
+            query = self._strategy.propose(history, history.pending, trial_key(self.seed, number))
+            if query.fidelity not in history.affordable:
+                raise SettingError(
+                    f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}"
+                )
+            query = replace(query, params=self.space.validate(query.params))
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
         return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
-        """The record of a running trial of this study, whichever way it is named."""
-        trials = self.trials
+        """The record of a running trial of this study, from the trial, its record or its number."""
+        trials = self._store.trials()
         number = trial.number if isinstance(trial, (LiveTrial, Trial)) else trial
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
             raise TrialError(f"this study has no trial {trial!r}; it has {len(trials)}, numbered from 0")
         record = trials[number]
         foreign = trial.study is not self if isinstance(trial, LiveTrial) else False
         if foreign or (isinstance(trial, Trial) and (trial.params, trial.fidelity) != (record.params, record.fidelity)):
-            raise TrialError(f"this trial {number} comes from another study; tell it to that one")
+            raise TrialError(f"this trial {number} belongs to another study")
         if not record.state.is_pending:
             raise TrialError(f"trial {number} is already finished ({_summary(record)}); ask for a new one")
         return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
 
     def _fitted(self) -> Model:
         """The model of all finished trials, kept until another one finishes."""
-        finished = tuple(trial for trial in self.trials if not trial.state.is_pending)
+        now = self.snapshot()
+        finished = now.finished
         if not any(trial.state is TrialState.DONE for trial in finished):
-            raise NoDataError("nothing has been observed yet; tell a trial's value or add an observation first")
+            raise NoDataError("nothing has been observed yet; tell the value of a trial or add an observation first")
         with self._modelling:
             if self._model is None or self._model[0] != len(finished):
-                history = replace(self.history(), trials=finished)
+                history = replace(now, trials=finished).history
                 self._model = (len(finished), self._modelled().model(history, model_key(self.seed, len(finished))))
             return self._model[1]
 
@@ -416,7 +448,7 @@ class Study:
 
 
 def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
-    """How a trial ended that was told `value` or `failed`."""
+    """The outcome of a trial with this value or reason of failure."""
     if (value is None) == (failed is None):
         raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
     cost = None if measured_cost is None else as_number(measured_cost)
@@ -424,7 +456,7 @@ def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
         raise ObservationError(f"measured_cost must be a number >= 0, got {measured_cost!r}")
     if failed is not None:
         if not isinstance(failed, str) or not failed.strip():
-            raise ObservationError(f"failed must be a text that says why, got {failed!r}")
+            raise ObservationError(f"failed must be a string that says why, got {failed!r}")
         return Outcome(TrialState.FAILED, reason=failed, measured_cost=cost)
     number = as_number(value)
     if number is None:

@@ -1,4 +1,4 @@
-"""What a study hands out: a live view of a trial, and the design it recommends."""
+"""What a study returns: a live view of a trial, and the design it recommends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LiveTrial:
-    """A trial that was asked for: what to evaluate, and, as soon as the study is told, what came of it.
+    """A trial that was asked for: what to evaluate, and, once it is recorded, the result.
 
     Args:
         study: the study that knows it.
@@ -30,10 +30,9 @@ class LiveTrial:
         """The study this trial belongs to."""
         return self._study
 
-    @property
     def record(self) -> Trial:
-        """The study's record of this trial as it is now."""
-        return self._study.trials[self._asked.number]
+        """The trial as it is now, read from the study."""
+        return self._study.snapshot().trials[self._asked.number]
 
     @property
     def number(self) -> int:
@@ -42,7 +41,7 @@ class LiveTrial:
 
     @property
     def attempt(self) -> int:
-        """Which start of the trial this is, from 1: one that was given up may be handed out again."""
+        """Which start of the trial this is, from 1: a trial that was given back is started again."""
         return self._asked.attempt
 
     @property
@@ -57,22 +56,23 @@ class LiveTrial:
 
     @property
     def value(self) -> float | None:
-        """The value told, None until then."""
-        return self.record.value
+        """The recorded value, None until there is one."""
+        return self.record().value
 
     @property
     def state(self) -> TrialState:
         """Queued, running, done, failed or lost."""
-        return self.record.state
+        return self.record().state
 
     @property
     def reason(self) -> str | None:
         """Why the trial failed, None if it did not."""
-        return self.record.reason
+        return self.record().reason
 
     def __repr__(self) -> str:
-        outcome = "" if self.value is None else f", value={self.value!r}"
-        return f"<trial {self.number} at {self.fidelity.name!r}: {self.params}, {self.state}{outcome}>"
+        now = self.record()
+        outcome = "" if now.value is None else f", value={now.value!r}"
+        return f"<trial {now.number} at {now.fidelity.name!r}: {now.params}, {now.state}{outcome}>"
 
 
 @dataclass(frozen=True)

@@ -146,4 +146,4 @@ def _mixture(
     """Mean and variance of a mixture, in equal parts if no weights are given."""
     share = jnp.full(means.shape[0], 1 / means.shape[0]) if weights is None else weights
     mean = share @ means
-    return mean, share @ (variances + (means - mean) ** 2)
+    return mean, share @ (variances + (means - mean[None, :]) ** 2)

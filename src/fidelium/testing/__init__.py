@@ -1,1 +1,1 @@
-"""Conformance suites that anyone can run on a part of their own: `surrogates` and `storages`."""
+"""Conformance tests for new surrogates (`surrogates`) and storages (`storages`)."""

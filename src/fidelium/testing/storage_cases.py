@@ -1,4 +1,4 @@
-"""What the laws of storages are tried with: a place, hostile studies and trials, and words for what must hold."""
+"""Helpers of the storage conformance tests: how to open the storage, hostile studies and trials, assertions."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
-from fidelium.storage.base import Outcome, Storage, StudyRecord, StudyStore
+from fidelium.storage.base import Outcome, Storage, StudyStore
 
 HOSTILE = (
     *("", " ", "'; DROP TABLE fidelium_trials; --", '"$(rm -rf /)"', "a\nb\r\tc", "null", "1", "%s {} \\", "\0"),
     *("\ud800", "ä漢字\U0001f600", "\u202e\ufeff\u2028", "x" * 5000, True, 1, 0.5, -3, 10**30, None, False, 5e-324),
 )
-"""Choices that break what is careless, no two of them equal; `True` and `1` must stay apart."""
+"""Choices that break careless code, no two of them equal; `True` and `1` must stay distinct."""
 
 DONE = Outcome(TrialState.DONE, value=0.1 + 0.2)
 FOREVER = 1e9
 
 
 @dataclass(frozen=True)
-class Case:
-    """A storage and how to try it.
+class StorageCase:
+    """How to open a storage, and how to advance its clock.
 
     Args:
-        open: opens the place where the studies are, again each time; for a storage in memory, the same object.
-        wait: lets the storage's clock go on by so many seconds, one or two at most.
+        open: returns a new storage object for the same studies on each call; for a storage in memory, the same object.
+        wait: advances the storage's clock by this many seconds, two at most.
     """
 
     open: Callable[[], Storage]
@@ -39,23 +40,23 @@ class Case:
 
     @contextmanager
     def stores(self, count: int = 1) -> Iterator[list[StudyStore]]:
-        """A new study, through several storage objects; it is deleted in the end."""
+        """A new study, through several storage objects; it is deleted at the end."""
         storages = [self.open() for _ in range(count)]
-        record = make_record()
+        definition = make_definition()
         try:
-            first = storages[0].create(record)
-            yield [first, *(storage.open(record.name) for storage in storages[1:])]
+            first = storages[0].create(definition)
+            yield [first, *(storage.open(definition.stored_name) for storage in storages[1:])]
         finally:
-            if record.name in storages[0].names():
-                storages[0].delete(record.name)
+            if definition.stored_name in storages[0].names():
+                storages[0].delete(definition.stored_name)
             for storage in storages:
                 storage.close()
 
 
-def make_record(name: str | None = None) -> StudyRecord:
-    """A study with every kind of parameter and hostile choices; a name nobody else has if none is given."""
+def make_definition(name: str | None = None) -> StudyDefinition:
+    """A study with every kind of parameter and hostile choices; with a unique name if none is given."""
     parameters = {"x": Real(1e-3, 10.0, log=True), "n ä\n": Integer(-3, 7), "choice": Categorical(HOSTILE)}
-    return StudyRecord(
+    return StudyDefinition(
         name=f"study {uuid.uuid4()}" if name is None else name,
         space=SearchSpace(parameters),
         ladder=FidelityLadder((Fidelity("coarse", 1), Fidelity("fine'; --", 10.5))),
@@ -67,9 +68,9 @@ def make_record(name: str | None = None) -> StudyRecord:
 
 
 def make_trial(number: int, state: TrialState = TrialState.QUEUED, worker: str | None = None) -> Trial:
-    """A trial of `make_record`'s study; the first ones go through all hostile choices."""
+    """A trial of `make_definition`'s study; the first ones go through all hostile choices."""
     params: Params = {"x": 0.1 * (number + 1), "n ä\n": number % 11 - 3, "choice": HOSTILE[number % len(HOSTILE)]}
-    return Trial(number, params, make_record("any").ladder[number % 2], state, worker=worker)
+    return Trial(number, params, make_definition("any").ladder[number % 2], state, worker=worker)
 
 
 def add(
@@ -79,7 +80,7 @@ def add(
     worker: str | None = None,
     alive: bool = False,
 ) -> Trial:
-    """A trial that is new in the study."""
+    """Add a trial, which must be new."""
     added = store.add(make_trial(number, state, worker), alive=alive)
     if added is None:
         raise AssertionError(f"expected: trial {number} is added; got None")
@@ -87,7 +88,7 @@ def add(
 
 
 def claim(store: StudyStore, worker: str | None) -> Trial:
-    """The queued trial that must be there."""
+    """Claim a queued trial, which must exist."""
     claimed = store.claim(worker)
     if claimed is None:
         raise AssertionError("expected: a queued trial is claimed; got None")
@@ -95,7 +96,7 @@ def claim(store: StudyStore, worker: str | None) -> Trial:
 
 
 def random_step(store: StudyStore, generator: random.Random) -> list[Trial]:
-    """One call that changes something, or tries to; what it returned."""
+    """Make one random call that changes something, or tries to; returns its result."""
     running = [trial for trial in store.trials() if trial.state is TrialState.RUNNING]
     if running and generator.random() < 0.5:
         trial = generator.choice(running)
@@ -110,7 +111,7 @@ def random_step(store: StudyStore, generator: random.Random) -> list[Trial]:
 
 
 def work(store: StudyStore, worker: str, total: int) -> list[int]:
-    """Add until there are `total`, claim and finish until nothing is queued; the numbers finished."""
+    """Add trials until there are `total`, claim and finish until none is queued; returns the finished numbers."""
     while (number := len(store.trials())) < total:
         store.add(make_trial(number))
     ended = []
@@ -122,31 +123,31 @@ def work(store: StudyStore, worker: str, total: int) -> list[int]:
 
 
 def types_of(values: object) -> list[type]:
-    """The type of each value: `True == 1`, but they must stay apart."""
+    """The type of each value: `True == 1`, but they must stay distinct."""
     return [type(value) for value in values]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 def known_time(seconds: float | None) -> float:
-    """A time that must have been set."""
+    """A time, which must have been set."""
     if seconds is None:
         raise AssertionError("expected: a time; got None")
     return seconds
 
 
 def require(holds: bool, law: str, came: object) -> None:
-    """Raise an `AssertionError` that says what came, unless the law holds."""
+    """Raise an `AssertionError` with the actual value unless the law holds."""
     if not holds:
         raise AssertionError(f"expected: {law}; got {came!r}")
 
 
 def require_same(what: str, found: object, expected: object) -> None:
-    """Raise an `AssertionError` that says what differs, unless nothing does."""
+    """Raise an `AssertionError` with both values unless they are equal."""
     if found != expected:
         raise AssertionError(f"{what}: expected {expected!r}, got {found!r}")
 
 
 def refused(kind: type[FideliumError], what: str, call: Callable[[], object]) -> FideliumError:
-    """The error of a call that must raise one of this kind."""
+    """The error of a call, which must raise one of this kind."""
     try:
         result = call()
     except kind as error:

@@ -1,10 +1,10 @@
-"""Laws that every storage obeys, sentence by sentence what `fidelium.storage.base` promises; to be run on a new one:
+"""Conformance tests for storages: the contract of `fidelium.storage.base`, a law per sentence. For a new storage run
 
     check_storage(lambda: MyStorage("place"))
 
-or one law per test, `@pytest.mark.parametrize("law", LAWS)` with `law(Case(open_again))`. A law that does not hold
-raises an AssertionError that says what was expected and what came. Every law makes a study of its own, so one place
-serves for all of them.
+or one law per test, `@pytest.mark.parametrize("law", LAWS)` with `law(StorageCase(open_again))`. A law that does not
+hold raises an AssertionError with the expected and the actual value. Every law creates its own study, so all of them
+can use the same place.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from fidelium.errors import StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.errors import BudgetError, StorageError, StudyExistsError, TrialError, UnknownNameError
 from fidelium.history import TrialState
 from fidelium.storage.base import Outcome, Storage, StudyStore
 from fidelium.testing.storage_cases import (
     DONE,
     FOREVER,
     HOSTILE,
-    Case,
+    StorageCase,
     add,
     claim,
     known_time,
-    make_record,
+    make_definition,
     make_trial,
     random_step,
     refused,
@@ -37,68 +37,69 @@ from fidelium.testing.storage_cases import (
     work,
 )
 
-Law = Callable[[Case], None]
+Law = Callable[[StorageCase], None]
 
 
 def check_storage(open_again: Callable[[], Storage], wait: Callable[[float], None] = time.sleep) -> None:
-    """Try every law on a storage.
+    """Check every law on a storage.
 
     Args:
-        open_again: opens the place where the studies are, again each time.
-        wait: lets the storage's clock go on by so many seconds.
+        open_again: returns a new storage object for the same studies on each call.
+        wait: advances the storage's clock by this many seconds.
 
     Raises:
         AssertionError: if a law does not hold.
     """
     for law in LAWS:
-        law(Case(open_again, wait))
+        law(StorageCase(open_again, wait))
 
 
-def a_study_comes_back_as_it_was_created(case: Case) -> None:
-    """`record` is what was given to `create`, to the last bit and type."""
+def a_study_comes_back_as_it_was_created(case: StorageCase) -> None:
+    """`definition` is what was given to `create`, to the last bit and type."""
     storage = case.open()
-    record = make_record()
-    created = storage.create(record)
-    for store in (created, storage.open(record.name), case.open().open(record.name)):
+    definition = make_definition()
+    created = storage.create(definition)
+    for store in (created, storage.open(definition.stored_name), case.open().open(definition.stored_name)):
         require(isinstance(store, StudyStore), "a StudyStore", type(store))
-        require_same("the record", store.record, record)
-        choices = store.record.space.parameters["choice"]
+        require_same("the definition", store.definition, definition)
+        choices = store.definition.space.parameters["choice"]
         require_same("the types of the choices", types_of(getattr(choices, "choices", ())), types_of(HOSTILE))
     require_same("trials of a new study", created.trials(), ())
-    storage.delete(record.name)
+    storage.delete(definition.stored_name)
 
 
-def names_are_unique_and_in_order(case: Case) -> None:
-    """`names` lists the oldest first; a name is given once; hostile ones are names too, unstorable ones are refused."""
+def names_are_unique_and_in_order(case: StorageCase) -> None:
+    """`names` lists the oldest first; names are unique; hostile names work, names that cannot be stored are refused."""
     storage = case.open()
     prefix = str(uuid.uuid4())
     names = [f"{prefix} {end}" for end in ("z", "a", "'; DROP TABLE x; --", "漢字\U0001f600", "%s", "x" * 200)]
     for name in names:
-        storage.create(make_record(name))
+        storage.create(make_definition(name))
     require_same("names, oldest first", [name for name in case.open().names() if name in names], names)
     for name in names:
-        refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_record(name)))
+        refused(StudyExistsError, f"a second study {name!r}", lambda name=name: storage.create(make_definition(name)))
         storage.delete(name)
+    for name in ("a\0b", "\ud800", "x" * 256):
+        refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_definition(name)))
     for name in ("", " ", "a\0b", "\ud800", "x" * 256):
-        refused(StorageError, f"the name {name[:9]!r}", lambda name=name: storage.create(make_record(name)))
         refused(UnknownNameError, f"opening {name[:9]!r}", lambda name=name: storage.open(name))
 
 
-def an_unknown_study_is_refused(case: Case) -> None:
-    """`open` and `delete` say which studies there are."""
+def an_unknown_study_is_refused(case: StorageCase) -> None:
+    """`open` and `delete` list the existing studies in their error."""
     with case.stores() as (store,):
         for method in (case.open().open, case.open().delete):
             error = refused(UnknownNameError, "an unknown study", lambda method=method: method("no such study"))
-            require(store.record.name in str(error), "a message that lists the names", error)
+            require(store.definition.stored_name in str(error), "a message that lists the names", error)
 
 
-def a_deleted_study_is_gone(case: Case) -> None:
-    """Whoever still holds it is refused, and a new one of its name starts empty."""
+def a_deleted_study_is_gone(case: StorageCase) -> None:
+    """Objects that still refer to it raise an error, and a new study of its name starts empty."""
     with case.stores(2) as (store, other):
         add(store, 0)
         other.trials()
-        case.open().delete(store.record.name)
-        again = case.open().create(store.record)
+        case.open().delete(store.definition.stored_name)
+        again = case.open().create(store.definition)
         require_same("trials of the new study", again.trials(), ())
         for held in (store, other):
             refused(StorageError, "reading a deleted study", held.trials)
@@ -107,8 +108,8 @@ def a_deleted_study_is_gone(case: Case) -> None:
         require_same("trials of the new study", again.trials(), ())
 
 
-def numbers_have_no_gaps(case: Case) -> None:
-    """Of two who add the same number one wins, the other hears None, and no number is skipped."""
+def numbers_have_no_gaps(case: StorageCase) -> None:
+    """If two add the same number one succeeds, the other gets None, and no number is skipped."""
     with case.stores(2) as (store, other):
         require_same("the first trial's number", add(store, 0).number, 0)
         require_same("adding a taken number", other.add(replace(make_trial(0), params=make_trial(1).params)), None)
@@ -119,7 +120,22 @@ def numbers_have_no_gaps(case: Case) -> None:
         require_same("parameters of the first", store.trials()[0].params, make_trial(0).params)
 
 
-def trials_come_back_as_they_were_added(case: Case) -> None:
+def the_budget_holds(case: StorageCase) -> None:
+    """`add` refuses what the rest of the budget does not pay for; given data is free, and the sum is exact."""
+    with case.stores(2) as (store, other):
+        # trials cost 1 and 10.5 in turn
+        for number in range(3):
+            other.add(make_trial(number), budget=12.5)
+        error = refused(BudgetError, "a trial beyond the budget", lambda: store.add(make_trial(3), budget=12.5))
+        require("12.5" in str(error), "a message that names the budget", error)
+        require_same("trials after the refusal", len(store.trials()), 3)
+        given = replace(make_trial(3, TrialState.DONE), value=1.0, given=True)
+        require(store.add(given, budget=12.5) is not None, "given data is free", None)
+        require_same("a taken number, whatever the budget", store.add(make_trial(0), budget=1.0), None)
+        require(store.add(make_trial(4), budget=13.5) is not None, "a trial that just fits is added", None)
+
+
+def trials_come_back_as_they_were_added(case: StorageCase) -> None:
     """Parameters to the last bit and type, the fidelity, and whether the value was given."""
     with case.stores(2) as (store, other):
         for number in range(len(HOSTILE)):
@@ -135,8 +151,8 @@ def trials_come_back_as_they_were_added(case: Case) -> None:
             require_same("the value", found.value, number / 7 if number % 2 else None)
 
 
-def what_is_returned_is_the_callers_own(case: Case) -> None:
-    """Changing the dictionary that was given in changes nothing that is stored."""
+def what_is_returned_is_the_callers_own(case: StorageCase) -> None:
+    """Changing a dictionary that was passed in does not change what is stored."""
     with case.stores() as (store,):
         trial = make_trial(0)
         store.add(trial)
@@ -144,7 +160,7 @@ def what_is_returned_is_the_callers_own(case: Case) -> None:
         require_same("the stored parameters", store.trials()[0].params, make_trial(0).params)
 
 
-def queued_trials_are_claimed_in_order(case: Case) -> None:
+def queued_trials_are_claimed_in_order(case: StorageCase) -> None:
     """The lowest number first, once each, owned by the claimer, alive, one attempt later."""
     with case.stores(2) as (store, other):
         require_same("a claim when nothing is queued", store.claim("w"), None)
@@ -160,7 +176,7 @@ def queued_trials_are_claimed_in_order(case: Case) -> None:
         require_same("trials, against what claim returned", list(store.trials()), claimed)
 
 
-def finished_trials_stay_finished(case: Case) -> None:
+def finished_trials_stay_finished(case: StorageCase) -> None:
     """Value, reason and measured cost are kept; a second finish is refused and changes nothing."""
     failed = Outcome(TrialState.FAILED, reason="mesher: 'x' < 0\nline 2", measured_cost=2.5)
     with case.stores(2) as (store, other):
@@ -182,8 +198,8 @@ def finished_trials_stay_finished(case: Case) -> None:
         require_same("trials after refused calls", other.trials(), before)
 
 
-def a_late_worker_is_refused(case: Case) -> None:
-    """Only who names the current attempt may end it: nothing is told twice."""
+def a_late_worker_is_refused(case: StorageCase) -> None:
+    """Only the current attempt can be finished: no result is recorded twice."""
     with case.stores(2) as (late, other):
         add(late, 0)
         claim(late, "late")
@@ -198,7 +214,7 @@ def a_late_worker_is_refused(case: Case) -> None:
         require_same("the owner's value", other.finish(0, 2, DONE).value, DONE.value)
 
 
-def a_trial_given_back_is_started_again(case: Case) -> None:
+def a_trial_given_back_is_started_again(case: StorageCase) -> None:
     """It keeps its number and design, and the reason until it is started again."""
     with case.stores() as (store,):
         add(store, 0)
@@ -212,8 +228,8 @@ def a_trial_given_back_is_started_again(case: Case) -> None:
         require_same("design", (again.params, again.fidelity), (first.params, first.fidelity))
 
 
-def reasons_may_hold_anything(case: Case) -> None:
-    """What no database takes is spelled out, and of a very long reason head and tail are kept."""
+def reasons_may_hold_anything(case: StorageCase) -> None:
+    """Characters that databases refuse are escaped, and a very long reason keeps its head and tail."""
     with case.stores(2) as (store, other):
         reasons = ["a\0b", "\ud800", "ä漢\U0001f600\n'\"%", "head" + "x" * 3_000_000 + "tail"]
         for number, reason in enumerate(reasons):
@@ -228,8 +244,8 @@ def reasons_may_hold_anything(case: Case) -> None:
         require(cut.startswith("head") and cut.endswith("tail"), "head and tail of a long reason", cut[:20])
 
 
-def silent_workers_lose_their_trials(case: Case) -> None:
-    """By their heartbeat; a trial without one belongs to a person, for as long as they like."""
+def silent_workers_lose_their_trials(case: StorageCase) -> None:
+    """By their heartbeat; a trial without one belongs to a person and is never taken back."""
     with case.stores(2) as (store, other):
         add(store, 0, TrialState.RUNNING, "person")
         add(store, 1, TrialState.RUNNING, None)
@@ -237,19 +253,19 @@ def silent_workers_lose_their_trials(case: Case) -> None:
         add(store, 3)
         claim(store, "lively")
         add(store, 4)
-        require_same("the heartbeat of who has no name", claim(store, None).heartbeat, None)
-        require_same("nobody is silent yet", other.recover(FOREVER, [], retries=1), ())
+        require_same("the heartbeat of a claim without a worker", claim(store, None).heartbeat, None)
+        require_same("trials taken before anyone is silent", other.recover(FOREVER, [], retries=1), ())
         case.wait(1.2)
         other.beat("lively")
         taken = other.recover(0.8, [], retries=1)
         require_same("trials taken", [(trial.number, trial.state) for trial in taken], [(2, TrialState.QUEUED)])
         require("silent" in (taken[0].reason or ""), "a reason that names the worker", taken[0].reason)
         running = [trial.number for trial in store.trials() if trial.state is TrialState.RUNNING]
-        require_same("trials that go on", running, [0, 1, 3, 4])
+        require_same("trials still running", running, [0, 1, 3, 4])
 
 
-def dead_workers_lose_their_trials_until_they_are_lost(case: Case) -> None:
-    """Queued again `retries` times at most, then lost, for good."""
+def dead_workers_lose_their_trials_until_they_are_lost(case: StorageCase) -> None:
+    """Queued again at most `retries` times, then lost permanently."""
     with case.stores() as (store,):
         add(store, 0)
         for attempt in (1, 2, 3):
@@ -265,8 +281,8 @@ def dead_workers_lose_their_trials_until_they_are_lost(case: Case) -> None:
         require_same("a dead asker's trial", taken.state, TrialState.QUEUED)
 
 
-def heartbeats_are_seen_by_all(case: Case) -> None:
-    """`beat` renews the running trials of its worker, and no others."""
+def heartbeats_are_seen_by_all(case: StorageCase) -> None:
+    """`beat` renews only the running trials of its worker."""
     with case.stores(2) as (store, other):
         for number in range(3):
             add(store, number)
@@ -284,8 +300,8 @@ def heartbeats_are_seen_by_all(case: Case) -> None:
         require_same("all else", replace(after[2], heartbeat=None), replace(before[2], heartbeat=None))
 
 
-def times_are_the_storages_own(case: Case) -> None:
-    """Whatever times come in, those of the storage's clock are stored, and they go forward."""
+def times_are_the_storages_own(case: StorageCase) -> None:
+    """Times passed in are ignored: the storage's clock sets them, and they increase."""
     with case.stores() as (store,):
         odd = replace(make_trial(0, TrialState.RUNNING, "w"), started=5.0, heartbeat=6.0, finished=7.0)
         running = store.add(odd, alive=True)
@@ -301,8 +317,8 @@ def times_are_the_storages_own(case: Case) -> None:
         )
 
 
-def turns_are_exclusive_and_end(case: Case) -> None:
-    """One holder at a time, who may renew it; it ends by itself or by its holder, by nobody else."""
+def turns_are_exclusive_and_end(case: StorageCase) -> None:
+    """One holder at a time, who may renew it; it expires or its holder ends it, nobody else can."""
     with case.stores(2) as (store, other):
         require_same("a free turn", store.take_turn("a", 60.0), True)
         require_same("a taken turn", other.take_turn("b", 60.0), False)
@@ -316,8 +332,8 @@ def turns_are_exclusive_and_end(case: Case) -> None:
         require_same("a turn that is over", store.take_turn("a", 60.0), True)
 
 
-def everybody_sees_the_same(case: Case) -> None:
-    """After every one of many random calls, through two objects, both and a new one show the same trials."""
+def all_objects_see_the_same(case: StorageCase) -> None:
+    """After each of many random calls through two objects, both and a new one show the same trials."""
     generator = random.Random(0)
     with case.stores(3) as (store, other, third):
         for step in range(60):
@@ -326,21 +342,21 @@ def everybody_sees_the_same(case: Case) -> None:
             require_same("trials, against what was returned", [seen[trial.number] for trial in changed], changed)
             require_same("what another object sees", other.trials(), seen)
             if step % 20 == 19:
-                require_same("what a third sees, that looks rarely", third.trials(), seen)
+                require_same("what a third object sees, which reads rarely", third.trials(), seen)
                 storage = case.open()
-                require_same("what a new object sees", storage.open(store.record.name).trials(), seen)
+                require_same("what a new object sees", storage.open(store.definition.stored_name).trials(), seen)
                 storage.close()
         require_same("numbers", [trial.number for trial in store.trials()], list(range(len(store.trials()))))
 
 
-def many_threads_lose_and_double_nothing(case: Case) -> None:
-    """Threads that add, claim and finish through shared objects: numbers unique, every trial done by who claimed it."""
+def many_threads_lose_and_double_nothing(case: StorageCase) -> None:
+    """Threads add, claim and finish through shared objects: numbers are unique, each trial is done by its claimer."""
     total = 40
     with case.stores(2) as stores, ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda worker: work(stores[worker % 2], f"w{worker}", total), range(4)))
-        told = sorted(number for numbers in ended for number in numbers)
+        finished = sorted(number for numbers in ended for number in numbers)
         trials = stores[1].trials()
-    require_same("numbers told", told, list(range(total)))
+    require_same("numbers finished", finished, list(range(total)))
     require_same("numbers stored", [trial.number for trial in trials], list(range(total)))
     require_same("states", {trial.state for trial in trials}, {TrialState.DONE})
     require_same("attempts", {trial.attempt for trial in trials}, {1})
@@ -348,20 +364,20 @@ def many_threads_lose_and_double_nothing(case: Case) -> None:
     require_same("owners", {trial.number: trial.worker for trial in trials}, owners)
 
 
-def what_was_stored_is_there_after_reopening(case: Case) -> None:
+def what_was_stored_is_there_after_reopening(case: StorageCase) -> None:
     """All trials, and the next number, after every object was closed."""
     storage = case.open()
-    store = storage.create(make_record())
+    store = storage.create(make_definition())
     generator = random.Random(1)
     for _ in range(30):
         random_step(store, generator)
     before = store.trials()
     storage.close()
     reopened = case.open()
-    store = reopened.open(store.record.name)
+    store = reopened.open(store.definition.stored_name)
     require_same("trials after reopening", store.trials(), before)
     add(store, len(before))
-    reopened.delete(store.record.name)
+    reopened.delete(store.definition.stored_name)
     reopened.close()
 
 
@@ -371,6 +387,7 @@ LAWS: tuple[Law, ...] = (
     an_unknown_study_is_refused,
     a_deleted_study_is_gone,
     numbers_have_no_gaps,
+    the_budget_holds,
     trials_come_back_as_they_were_added,
     what_is_returned_is_the_callers_own,
     queued_trials_are_claimed_in_order,
@@ -383,8 +400,8 @@ LAWS: tuple[Law, ...] = (
     heartbeats_are_seen_by_all,
     times_are_the_storages_own,
     turns_are_exclusive_and_end,
-    everybody_sees_the_same,
+    all_objects_see_the_same,
     many_threads_lose_and_double_nothing,
     what_was_stored_is_there_after_reopening,
 )
-"""Every law, a function of a `Case`."""
+"""Every law, a function of a `StorageCase`."""

@@ -1,10 +1,10 @@
-"""Laws that every surrogate obeys, to be run on a new one:
+"""Conformance tests for surrogates. For a new surrogate run
 
     check_surrogate(MySurrogate(), key=Key((0,)))
 
-or one law per test, `@pytest.mark.parametrize("law", LAWS)` with `law(Case(MySurrogate(), Key((0,))))`. A law that does
-not hold raises an AssertionError that says what was expected and what came. Differences are measured in standard
-deviations of the posterior, so that the same tolerances serve every surrogate.
+or one law per test, `@pytest.mark.parametrize("law", LAWS)` with `law(SurrogateCase(MySurrogate(), Key((0,))))`. A law
+that does not hold raises an AssertionError with the expected and the actual value. Differences are measured in standard
+deviations of the posterior, so that the same tolerances fit every surrogate.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
-from fidelium.numerics.backend import jax_key
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import jax_key, jax_session, quick_jit
 from fidelium.numerics.quadrature import gauss_hermite, match_moments
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
@@ -40,18 +39,18 @@ _SURE = 4.5
 """Standard errors within which a Monte Carlo estimate must be."""
 
 _LEAST_STD = 1e-2
-"""In the model's units, of order one: draws by random features are not held to what is known better than this."""
+"""Smallest standard deviation in comparisons, in the model's units (of order one): random features are not exact."""
 
 _STEP = 1e-5
 """Of finite differences."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """A surrogate and what it is tried on: a smooth function of the unit cube, seen at every fidelity.
+class SurrogateCase:
+    """A surrogate and its test problem: a smooth function on the unit cube, observed at every fidelity.
 
     Args:
-        surrogate: what is tried.
+        surrogate: the surrogate to check.
         key: of the fits, the data and the draws.
         dimension: of the unit cube.
         fidelities: how many there are.
@@ -59,7 +58,7 @@ class Case:
         draw_tolerance: how far draws may be from the marginals beyond the Monte Carlo error, in standard deviations
             (and as a share of them): draws by random features, and marginals by moment matching, are approximate.
         link_tolerance: the same of conditionals against marginals.
-        given_tolerance: how far the means may move by an observation that was just what was expected.
+        given_tolerance: how far the means may move after a fantasy observation equal to the predictive mean.
     """
 
     surrogate: Surrogate[Posterior]
@@ -83,7 +82,7 @@ class Case:
         return np.sin(4 * x[:, 0] + 0.5 * x.sum(axis=1)) + 0.2 * fidelity * x[:, -1]
 
     def points(self) -> Float[Array, "n d"]:
-        """Where the posterior is looked at."""
+        """Points at which the posterior is checked."""
         return jnp.asarray(self.key.fold(2).generator().random((_POINTS, self.dimension)))
 
     def fit(self, observations: Sequence[Observations]) -> Posterior:
@@ -92,34 +91,36 @@ class Case:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What the surrogate makes of the usual observations."""
+        """The surrogate's posterior given the usual observations."""
         return self.fit(self.observations(self.count))
 
 
-Law = Callable[[Case], None]
+Law = Callable[[SurrogateCase], None]
 
 
+@jax_session()
 def check_surrogate(
     surrogate: Surrogate[Posterior], *, key: Key, dimension: int = 2, fidelities: int = 3, **tolerances: float
 ) -> None:
-    """Try every law on a surrogate.
+    """Check every law on a surrogate.
 
     Args:
-        surrogate: what is tried.
+        surrogate: the surrogate to check.
         key: of the fits, the data and the draws.
         dimension: of the unit cube.
         fidelities: how many there are.
-        tolerances: those of `Case`, where approximations need more than usual, or exact methods deserve less.
+        tolerances: those of `SurrogateCase`: larger ones for approximations, smaller ones for exact methods.
 
     Raises:
         AssertionError: if a law does not hold.
     """
-    case = replace(Case(surrogate, key, dimension, fidelities), **tolerances)
+    case = replace(SurrogateCase(surrogate, key, dimension, fidelities), **tolerances)
     for law in LAWS:
         law(case)
 
 
-def it_has_all_capabilities(case: Case) -> None:
+@jax_session()
+def it_has_all_capabilities(case: SurrogateCase) -> None:
     """Surrogate and posterior follow the protocols; the posterior is a pytree of finite arrays."""
     _require(isinstance(case.surrogate, Surrogate), "a surrogate has a method fit", case.surrogate)
     posterior = case.posterior
@@ -143,7 +144,8 @@ def it_has_all_capabilities(case: Case) -> None:
     _require(bool(np.all(np.isfinite(noise) & (noise > 0))), "noise variances are above 0", noise)
 
 
-def its_shapes_are_right(case: Case) -> None:
+@jax_session()
+def its_shapes_are_right(case: SurrogateCase) -> None:
     """Marginals have an entry per fidelity, conditionals are scalars, paths an entry per draw."""
     posterior, x = case.posterior, case.points()[0]
     shapes = [part.shape for part in _marginals(posterior, x)]
@@ -159,7 +161,8 @@ def its_shapes_are_right(case: Case) -> None:
     _close("Paths.at, against the call", alone, values, 1e-8)
 
 
-def marginals_agree_with_draws(case: Case) -> None:
+@jax_session()
+def marginals_agree_with_draws(case: SurrogateCase) -> None:
     """Mean and standard deviation of many draws of the target are those of its marginal."""
     posterior, x = case.posterior, case.points()
     mean, std = _target_moments(posterior, x)
@@ -172,10 +175,11 @@ def marginals_agree_with_draws(case: Case) -> None:
     _close("standard deviation of draws less the marginal one, over that", (draws.std(1) - std) / unit, 0.0, allowed)
 
 
-def conditionals_agree_with_the_joint(case: Case) -> None:
+@jax_session()
+def conditionals_agree_with_the_joint(case: SurrogateCase) -> None:
     """E[E[f_M | f_m]] and E[Var[f_M | f_m]] + Var[E[f_M | f_m]] over the marginal of f_m are the moments of f_M.
 
-    Before and after f_m is observed: y_m says of f_M what it says of f_m, and no more.
+    Before and after f_m is observed: y_m informs about f_M only through f_m.
     """
     posterior, x = case.posterior, case.points()
     std = _target_moments(posterior, x)[1]
@@ -192,8 +196,9 @@ def conditionals_agree_with_the_joint(case: Case) -> None:
             _close(f"deviation {label}, over the deviation", apart, 0.0, case.link_tolerance)
 
 
-def gradients_are_finite_differences(case: Case) -> None:
-    """Gradients of everything an acquisition climbs; finite at the observed points, too."""
+@jax_session()
+def gradients_are_finite_differences(case: SurrogateCase) -> None:
+    """Gradients of everything an acquisition maximises; finite also at the observed points."""
     observed = case.observations(case.count)[-1].unit_x[: len(_few(case))]
     _finite("gradients at observed points", _with_slopes(case.posterior, jnp.asarray(observed)))
     direction = case.key.fold(5).generator().normal(size=case.dimension)
@@ -206,8 +211,9 @@ def gradients_are_finite_differences(case: Case) -> None:
         _close(f"gradient of the {name}", np.asarray(slope @ direction), difference, 1e-4 * (1 + np.abs(difference)))
 
 
-def growing_data_teach_and_do_not_recompile(case: Case) -> None:
-    """One more observation inside a padding bucket compiles nothing; three times as many predict better than none."""
+@jax_session()
+def growing_data_teach_and_do_not_recompile(case: SurrogateCase) -> None:
+    """One more observation inside a padding bucket compiles nothing; three times as many beat the mean."""
     x = case.points()
     case.fit(case.observations(case.count))
     _marginals_at(case.fit(case.observations(case.count)), x)
@@ -222,7 +228,8 @@ def growing_data_teach_and_do_not_recompile(case: Case) -> None:
     _require(error < 0.7, "three times as many observations predict better than the mean (an error of 1)", error)
 
 
-def degenerate_data_give_numbers(case: Case) -> None:
+@jax_session()
+def degenerate_data_give_numbers(case: SurrogateCase) -> None:
     """Whatever the data: finite marginals, draws and gradients, and positive variances."""
     for name, observations in degenerate(case).items():
         values, slopes = _with_slopes(case.fit(observations), _few(case))
@@ -232,7 +239,8 @@ def degenerate_data_give_numbers(case: Case) -> None:
         _require(bool(np.all(variances > 0)), f"variances from {name} data are above 0", variances)
 
 
-def an_expected_observation_tells_no_news(case: Case) -> None:
+@jax_session()
+def fantasy_observations_keep_the_means(case: SurrogateCase) -> None:
     """`given` lowers the variance of its fidelity at its point, and keeps the means."""
     posterior, x = case.posterior, case.points()
     before = _marginals_at(posterior, x)
@@ -240,20 +248,22 @@ def an_expected_observation_tells_no_news(case: Case) -> None:
         after = _marginals_at(posterior.given(np.asarray(x[:1]), [m]), x)
         (mean, var), (new_mean, new_var) = ((np.asarray(a)[:, m], np.asarray(v)[:, m]) for a, v in (before, after))
         _require(new_var[0] < var[0], f"given lowers the variance {var[0]} of fidelity {m} at its point", new_var[0])
-        label = f"means of fidelity {m} after an expected observation, in standard deviations from those before"
+        label = f"means of fidelity {m} after a fantasy observation, in standard deviations from those before"
         _close(label, (new_mean - mean) / np.sqrt(var), 0.0, case.given_tolerance)
     several = posterior.given(np.asarray(x), [0, case.fidelities - 1] * (len(x) // 2))
-    _finite("marginals after several expected observations", _marginals_at(several, x))
+    _finite("marginals after several fantasy observations", _marginals_at(several, x))
 
 
-def the_same_key_gives_the_same_posterior(case: Case) -> None:
+@jax_session()
+def the_same_key_gives_the_same_posterior(case: SurrogateCase) -> None:
     """`fit` is pure."""
     again = case.fit(case.observations(case.count))
     for leaf, other in zip(jax.tree.leaves(case.posterior), jax.tree.leaves(again), strict=True):
         _require(bool(jnp.array_equal(leaf, other)), "the same key gives the same posterior", "another one")
 
 
-def no_data_are_refused(case: Case) -> None:
+@jax_session()
+def no_data_are_refused(case: SurrogateCase) -> None:
     """NoDataError if there is no observation at any fidelity."""
     nothing = Observations(np.empty((0, case.dimension)), np.empty(0))
     try:
@@ -271,14 +281,14 @@ LAWS: tuple[Law, ...] = (
     gradients_are_finite_differences,
     growing_data_teach_and_do_not_recompile,
     degenerate_data_give_numbers,
-    an_expected_observation_tells_no_news,
+    fantasy_observations_keep_the_means,
     the_same_key_gives_the_same_posterior,
     no_data_are_refused,
 )
-"""Every law, a function of a `Case`."""
+"""Every law, a function of a `SurrogateCase`."""
 
 
-def degenerate(case: Case) -> dict[str, list[Observations]]:
+def degenerate(case: SurrogateCase) -> dict[str, list[Observations]]:
     """Data that are hard to learn from, by name."""
     usual = case.observations(case.count)
     nothing = Observations(np.empty((0, case.dimension)), np.empty(0))
@@ -301,8 +311,8 @@ def degenerate(case: Case) -> dict[str, list[Observations]]:
     }
 
 
-def _few(case: Case) -> Float[Array, "3 d"]:
-    """Where gradients are taken: inside the cube, its middle included, where some of the degenerate data are."""
+def _few(case: SurrogateCase) -> Float[Array, "3 d"]:
+    """Points for gradients: inside the cube, including its middle, where some of the degenerate data are."""
     return jnp.concatenate([0.1 + 0.8 * case.points()[:2], jnp.full((1, case.dimension), 0.5)])
 
 
@@ -356,16 +366,16 @@ def _total_moments(
 
 
 def _of_one_point(posterior: Posterior, paths: Any, x: Point) -> dict[str, Array]:
-    """Everything that acquisitions climb, each a vector."""
+    """Everything that acquisitions maximise, each a vector."""
     means, variances = posterior.marginals(x)
     given = [posterior.target_given(x, m, jnp.asarray(0.3)) for m in range(len(means) - 1)]
     links = {"target given a lower fidelity": jnp.stack([jnp.stack(pair) for pair in given]).ravel()} if given else {}
     return {"means": means, "variances": variances, "draws": paths(x)} | links
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _with_slopes(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Everything that acquisitions climb, and its gradients."""
+    """Everything that acquisitions maximise, and its gradients."""
     paths = posterior.draw_paths(jax.random.key(0), 2)
 
     def twice(x: Point) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -378,7 +388,7 @@ def _with_slopes(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[dict[str
 
 @cache
 def _listened() -> list[str]:
-    """What JAX has traced or compiled since the first call: there is one listener, for it cannot be taken away."""
+    """What JAX has traced or compiled since the first call; a single listener, since it cannot be removed."""
     seen: list[str] = []
 
     def listen(event: str, duration_secs: float, **details: str | int) -> None:
@@ -391,7 +401,7 @@ def _listened() -> list[str]:
 
 @contextmanager
 def _compilations() -> Iterator[list[str]]:
-    """What JAX traces or compiles inside."""
+    """What JAX traces or compiles inside the block."""
     everything = _listened()
     before, inside = len(everything), []
     yield inside
@@ -410,7 +420,7 @@ def _finite(what: str, tree: Any) -> None:
 
 
 def _close(what: str, found: Any, expected: Any, tolerance: Any) -> None:
-    """Every number within the tolerance; a number that is none is not."""
+    """Every number is within the tolerance; NaN is not."""
     found, expected = np.asarray(found), np.broadcast_to(np.asarray(expected), np.shape(found))
     if not np.all(np.abs(found - expected) <= tolerance):
         raise AssertionError(f"{what}: expected {expected} within {tolerance}, got {found}")

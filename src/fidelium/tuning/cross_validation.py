@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -34,8 +33,7 @@ from scipy.stats import norm
 
 from fidelium.errors import NoDataError, SettingError
 from fidelium.history import Observations
-from fidelium.numerics.backend import jax_key, one_blas_thread
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import jax_key, jax_session, quick_jit
 from fidelium.numerics.padding import PaddedData, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
@@ -151,7 +149,7 @@ class CrossValidation:
         if self.splits < 1 or self.epochs < 1:
             raise SettingError(f"splits and epochs must be at least 1, got {self.splits!r} and {self.epochs!r}")
 
-    @one_blas_thread()
+    @jax_session()
     def scores(
         self,
         observations: Sequence[Observations],
@@ -278,7 +276,7 @@ def _climb_rows(
     return jax.vmap(climb_row)(carry, data, keys, rates, learned)
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _predict_rows(layers: Layers, x: Float[Array, "r n d"]) -> tuple[Float[Array, "r n m"], Float[Array, "r n m"]]:
     """Mean and variance of an observation at every fidelity, for each row of layers and its points."""
 

@@ -10,9 +10,23 @@ from skfem import Basis, ElementTriP2, MeshTri
 
 from fidelium import problems
 from fidelium.errors import SettingError, SpaceError
-from fidelium.problems.fem.conductor import COARSE, FINE, LEVEL, SIDE, conductor_coarse, conductor_fine, seconds_to_warm
-from fidelium.problems.fem.heat import HOT, RAMP, STEP, respond
-from fidelium.problems.fem.o_grid import Ellipse, Rings, o_grid, triangles
+from fidelium.problems.fem.conductor import (
+    COARSE,
+    FINE,
+    HOT,
+    LEVEL,
+    RAMP,
+    SIDE,
+    STEP,
+    Ellipse,
+    Rings,
+    conductor_coarse,
+    conductor_fine,
+    o_grid,
+    respond,
+    seconds_to_warm,
+    triangles,
+)
 
 CONDUCTOR = problems.get("conductor")
 OBLIQUE = {"x_radius": 1.2, "y_radius": 0.6, "angle": 0.5}
@@ -164,7 +178,7 @@ def test_the_step_divides_the_ramp() -> None:
         ({"x_radius": 0.0}, "x-radius must be a finite number above 0, got 0.0"),
         ({"y_radius": math.nan}, "y-radius must be a finite number above 0, got nan"),
         ({"angle": math.inf}, "angle must be above -inf and below inf, got inf"),
-        ({"y_radius": 2.0}, "radius of a hole that fits must be above 0 and below 2, got 2.0"),
+        ({"y_radius": 2.0}, "radius of a hole must be above 0 and below 2, got 2.0"),
     ],
 )
 def test_what_is_no_hole_is_refused(change: dict[str, float], message: str) -> None:
@@ -185,7 +199,7 @@ def test_temperatures_belong_to_the_vertices_of_the_refined_mesh() -> None:
 def test_a_temperature_that_is_never_reached_is_refused() -> None:
     with pytest.raises(SettingError, match="must be above 0 and below 100, got 100"):
         respond(strip(1.0, 4), 100)
-    with pytest.raises(SettingError, match="temperature that was reached must be above 0 and below 7"):
+    with pytest.raises(SettingError, match="the level must be above 0 and below 7"):
         respond(strip(SIDE, 8), LEVEL).when(80)
     with pytest.raises(SettingError, match="did not reach 70 degrees in 1000 seconds"):
         respond(strip(100.0, 4), LEVEL, step=0.5)

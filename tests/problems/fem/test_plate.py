@@ -10,9 +10,20 @@ from scipy.optimize import root_scalar
 from fidelium import problems
 from fidelium.errors import SettingError, SpaceError
 from fidelium.problems.fem import plate as module
-from fidelium.problems.fem.plate import COARSE, FINE, fourth_mode, frequency, plate_coarse, plate_fine
-from fidelium.problems.fem.sparse import factorise, nested_dissection
-from fidelium.problems.fem.vibration import SIDE, THICKNESS, Grid, discretise, modes
+from fidelium.problems.fem.assembly import factorise, nested_dissection
+from fidelium.problems.fem.plate import (
+    COARSE,
+    FINE,
+    SIDE,
+    THICKNESS,
+    Grid,
+    discretise,
+    fourth_mode,
+    frequency,
+    modes,
+    plate_coarse,
+    plate_fine,
+)
 
 PLATE = problems.get("plate")
 STEEL = {"youngs_modulus": 200e9, "poissons_ratio": 0.3, "density": 8000.0}
@@ -111,7 +122,7 @@ def test_the_frequency_is_that_of_the_whole_pencil() -> None:
     # ω² M u = K u with E and ρ inside, by a dense solver that knows nothing of scaling, shifts or orders
     from scipy.linalg import eigh
 
-    from fidelium.problems.fem.elasticity import lame
+    from fidelium.problems.fem.assembly import lame
 
     grid, (young, nu, density) = Grid(3, 1), (3e11, 0.4, 7e3)
     plate, (first, second) = discretise(grid), lame(young, nu)

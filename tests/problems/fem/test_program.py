@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fidelium import problems
-from fidelium.problems.fem.program import run
+from fidelium.problems.fem.program import run_program
 
 PLATE = problems.get("plate")
 STEEL = {"youngs_modulus": 2e11, "poissons_ratio": 0.3, "density": 8e3}
@@ -49,9 +49,9 @@ def test_a_bad_query_fails_with_its_sentence_in_a_process_too(tmp_path: Path) ->
     ("content", "message"),
     [
         ("{", "is not JSON"),
-        ([], 'a query looks like {"params": {"name": value, ...}, "fidelity": "name"}, got []'),
-        ({"params": STEEL}, "a query looks like"),
-        ({"params": 3, "fidelity": "coarse"}, "a query looks like"),
+        ([], 'a query must be {"params": {"name": value, ...}, "fidelity": "name"}, got []'),
+        ({"params": STEEL}, "a query must be"),
+        ({"params": 3, "fidelity": "coarse"}, "a query must be"),
         ({"params": STEEL, "fidelity": "coarser"}, "unknown fidelity 'coarser'; this ladder has 'coarse', 'fine'"),
         ({"params": STEEL, "fidelity": ["fine"]}, "unknown fidelity ['fine']"),
         ({"params": {"density": 8e3}, "fidelity": "coarse"}, "'youngs_modulus'"),
@@ -63,7 +63,7 @@ def test_every_bad_query_is_one_sentence_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: object, message: str
 ) -> None:
     files = query(tmp_path, content)
-    assert run(PLATE, [str(file) for file in files]) == 1
+    assert run_program(PLATE, [str(file) for file in files]) == 1
     sentence = capsys.readouterr().err
     assert message in sentence
     assert sentence.count("\n") == 1
@@ -71,27 +71,27 @@ def test_every_bad_query_is_one_sentence_and_exit_code_1(
 
 
 def test_a_query_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(PLATE, [str(tmp_path / "nope.json"), str(tmp_path / "result.json")]) == 1
+    assert run_program(PLATE, [str(tmp_path / "nope.json"), str(tmp_path / "result.json")]) == 1
     assert "cannot read the query" in capsys.readouterr().err
     assert "No such file" in json.loads((tmp_path / "result.json").read_text())["failed"]
 
 
 def test_a_result_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, _ = query(tmp_path, {"params": STEEL, "fidelity": "coarse"})
-    assert run(PLATE, [str(source), str(tmp_path / "nowhere" / "result.json")]) == 1
+    assert run_program(PLATE, [str(source), str(tmp_path / "nowhere" / "result.json")]) == 1
     assert capsys.readouterr().err.startswith("cannot write the result to ")
 
 
 @pytest.mark.parametrize("arguments", [[], ["query.json"], ["a", "b", "c"]])
 def test_files_that_are_not_named(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    assert run(PLATE, arguments) == 2
+    assert run_program(PLATE, arguments) == 2
     assert capsys.readouterr().err == "usage: python -m fidelium.problems.fem.plate query.json result.json\n"
 
 
 def test_an_old_result_is_replaced(tmp_path: Path) -> None:
     files = query(tmp_path, {"params": STEEL, "fidelity": "coarse"})
     files[1].write_text("old")
-    assert run(PLATE, [str(file) for file in files]) == 0
+    assert run_program(PLATE, [str(file) for file in files]) == 0
     assert json.loads(files[1].read_text()) == {"value": PLATE.evaluate(STEEL, "coarse"), "cost": 1}
 
 

@@ -10,28 +10,35 @@ from scipy.linalg import expm
 
 from fidelium import problems
 from fidelium.errors import SettingError, SpaceError
-from fidelium.problems.fem.bending import (
+from fidelium.problems.fem.assembly import lame, plane_strain_modulus
+from fidelium.problems.fem.sandwich import (
     FACE_DENSITY,
     FACE_MODULUS,
     FACE_POISSON,
     FOAM_DENSITY,
     FOAM_MODULUS,
     FOAM_POISSON,
+    LAYOUT,
     MASS,
     SPAN,
     Layout,
-    Panel,
+    SandwichPanel,
     beam_deflection,
     bend,
+    sandwich_beam,
+    sandwich_solid,
 )
-from fidelium.problems.fem.elasticity import lame, plane_strain_modulus
-from fidelium.problems.fem.sandwich import LAYOUT, sandwich_beam, sandwich_solid
 
 SANDWICH = problems.get("sandwich")
-UNIFORM = [Panel(0.77, 0.076, 0.0), Panel(0.3, 0.3, 0.0), Panel(0.95, 0.03, 0.0), Panel(0.3, 0.03, 0.0)]
+UNIFORM = [
+    SandwichPanel(0.77, 0.076, 0.0),
+    SandwichPanel(0.3, 0.3, 0.0),
+    SandwichPanel(0.95, 0.03, 0.0),
+    SandwichPanel(0.3, 0.03, 0.0),
+]
 
 
-def exact_deflection(panel: Panel, terms: int = 25) -> float:
+def exact_deflection(panel: SandwichPanel, terms: int = 25) -> float:
     """Of the underside at midspan under a pressure of 1, without grading: Pagano's solution (1969), wave by wave.
 
     With u = U(z) cos px, w = W(z) sin px each layer obeys y' = A y for y = (U, W, σ, τ); the faces are free but for the
@@ -61,7 +68,7 @@ def _layer(p: float, lam: float, mu: float) -> np.ndarray:
     )
 
 
-def shear_deflection(panel: Panel) -> float:
+def shear_deflection(panel: SandwichPanel) -> float:
     """What the core's shear adds by sandwich theory (Allen 1969): ∫₀^{L/2} (L/2 - x) / S(x) dx, S = G (h + t)²/h."""
     nodes, weights = leggauss(40)
     x = SPAN / 4 * (1 + nodes)
@@ -74,12 +81,12 @@ def shear_deflection(panel: Panel) -> float:
 
 
 @pytest.mark.parametrize("panel", UNIFORM)
-def test_the_elements_are_the_exact_solution_of_elasticity(panel: Panel) -> None:
+def test_the_elements_are_the_exact_solution_of_elasticity(panel: SandwichPanel) -> None:
     assert bend(panel, LAYOUT).deflection == pytest.approx(exact_deflection(panel), rel=5e-6)
 
 
 def test_the_deflection_converges_to_the_exact_solution() -> None:
-    panel = Panel(0.6, 0.1, 0.0)
+    panel = SandwichPanel(0.6, 0.1, 0.0)
     exact = exact_deflection(panel)
     layouts = [Layout(5, 1, 1), Layout(10, 2, 2), Layout(20, 4, 4)]
     errors = [abs(bend(panel, layout).deflection / exact - 1) for layout in layouts]
@@ -90,7 +97,7 @@ def test_the_deflection_converges_to_the_exact_solution() -> None:
 @pytest.mark.parametrize(("grading", "error"), [(-0.5, 0.006), (0.0, 0.005), (0.4657, 0.012), (0.8, 0.06)])
 def test_bending_and_shear_of_sandwich_theory_add_up_to_the_elements(grading: float, error: float) -> None:
     # where the core is weak, the faces carry shear by bending on their own: the theory is on the soft side
-    panel = Panel(0.77, 0.076, grading)
+    panel = SandwichPanel(0.77, 0.076, grading)
     theory = beam_deflection(panel) + shear_deflection(panel)
     assert 0 < theory / bend(panel, LAYOUT).deflection - 1 < error
 
@@ -118,7 +125,7 @@ def test_displacements_belong_to_the_vertices_of_the_refined_mesh() -> None:
 
 
 @pytest.mark.parametrize("panel", UNIFORM)
-def test_the_beam_is_the_textbooks(panel: Panel) -> None:
+def test_the_beam_is_the_textbooks(panel: SandwichPanel) -> None:
     inner, outer = panel.core_height, panel.core_height + 2 * panel.face_thickness
     faces = FACE_MODULUS / (1 - FACE_POISSON**2) * (outer**3 - inner**3) / 12
     core = plane_strain_modulus(FOAM_MODULUS * panel.core_density**2, FOAM_POISSON) * inner**3 / 12
@@ -129,7 +136,7 @@ def test_every_panel_has_the_given_mass() -> None:
     for panel in UNIFORM:
         core = panel.core_height * panel.core_density * FOAM_DENSITY
         assert core + 2 * panel.face_thickness * FACE_DENSITY == pytest.approx(MASS, rel=1e-14)
-    graded = Panel(0.5, 0.1, 0.7)
+    graded = SandwichPanel(0.5, 0.1, 0.7)
     x = np.linspace(0, SPAN / 2, 1001)
     assert np.mean(np.sqrt(graded.core_modulus(x) / FOAM_MODULUS)) == pytest.approx(0.1, rel=1e-12)
 
@@ -156,7 +163,9 @@ def test_the_low_fidelity_misleads_where_the_core_is_light(rank_correlation) -> 
     units = SANDWICH.space.sample(np.random.default_rng(0), 100)
     designs = [SANDWICH.space.decode(unit) for unit in units]
     beam = np.array([sandwich_beam(**each) for each in designs])
-    solid = np.array([1e-6 / bend(Panel(**each), Layout(12, 2)).deflection for each in designs])  # right to 0.3 %
+    solid = np.array(
+        [1e-6 / bend(SandwichPanel(**each), Layout(12, 2)).deflection for each in designs]
+    )  # right to 0.3 %
     light = np.array([each["core_density"] < 0.06 for each in designs])
     dense = np.array([each["core_density"] > 0.12 for each in designs])
     assert 0.5 < rank_correlation(beam, solid) < 0.7

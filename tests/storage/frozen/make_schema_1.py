@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from fidelium.definition import StudyDefinition
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.storage import Outcome, StudyRecord
+from fidelium.storage import Outcome
 from fidelium.storage.sql.storage import SqlStorage
 
 
@@ -19,7 +20,9 @@ def main(file: str) -> None:
     parameters = {"x": Real(-1, 1.5), "r": Real(1e-9, 1.0, log=True), "n": Integer(1, 64, log=True)}
     space = SearchSpace(parameters | {"c": Categorical(("ä\0\ud800", True, 1, 0.1, None))})
     store = storage.create(
-        StudyRecord("plate ä", space, ladder, Direction.MINIMIZE, "dnn-mfbo", 2**80, {"coarse": 20, "fine": 2})
+        StudyDefinition(
+            space, ladder, Direction.MINIMIZE, "dnn-mfbo", seed=2**80, initial={"coarse": 20, "fine": 2}, name="plate ä"
+        )
     )
     choices = ("ä\0\ud800", True, 1, 0.1, None, 1)
     params = [{"x": 0.1 + 0.2, "r": 1e-9, "n": number + 1, "c": choice} for number, choice in enumerate(choices)]

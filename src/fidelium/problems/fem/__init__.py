@@ -1,7 +1,7 @@
 """Engineering problems solved by finite elements: a vibrating plate, a thermal conductor, a sandwich panel.
 
-Each is an ordinary problem, and a program of its own: `python -m fidelium.problems.fem.plate query.json result.json`.
-They need scikit-fem, the extra `fem`; nothing of it is imported before one of these problems is asked for.
+Each is an ordinary problem, and also a program: `python -m fidelium.problems.fem.plate query.json result.json`.
+They need scikit-fem, the extra `fem`, which is imported on first use.
 """
 
 from importlib.util import find_spec

@@ -1,10 +1,10 @@
-"""A problem as an external program: a query file in, a result file out, as simulators on a cluster work.
+"""A problem as an external program: a query file in, a result file out, like simulators on a cluster.
 
-    query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}, and whatever else a study writes
-    result.json  {"value": 44.93, "cost": 1.0}  or  {"failed": "what was wrong"}
+    query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}, other keys are ignored
+    result.json  {"value": 44.93, "cost": 1.0}  or  {"failed": "reason"}
 
-The exit code is 0 with a value, 1 with a failure, whose sentence is printed to stderr too, and 2 if the files are not
-named. The result appears under its name only when it is complete.
+The exit code is 0 for a value, 1 for a failure (the reason is also printed to stderr), and 2 for wrong arguments. The
+result file appears only when it is complete.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fidelium.errors import FideliumError, SettingError
 from fidelium.problems.base import Problem
 
 
-def run(problem: Problem, arguments: Sequence[str]) -> int:
-    """Answer the query in the first file with a result in the second; the exit code."""
+def run_program(problem: Problem, arguments: Sequence[str]) -> int:
+    """Evaluate the query in the first file and write the result to the second; returns the exit code."""
     if len(arguments) != 2:
         return _complain(f"usage: python -m fidelium.problems.fem.{problem.name} query.json result.json", code=2)
     query, result = map(Path, arguments)
@@ -46,7 +46,7 @@ def _read(path: Path) -> dict[str, Any]:
     """The query in a file.
 
     Raises:
-        SettingError: if it cannot be read or is no query.
+        SettingError: if it cannot be read or is not a query.
     """
     try:
         query = json.loads(path.read_text())
@@ -56,13 +56,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingError(f"the query {str(path)!r} is not JSON: {error}") from None
     if not isinstance(query, dict) or not {"params", "fidelity"} <= set(query) or not isinstance(query["params"], dict):
         raise SettingError(
-            f'a query looks like {{"params": {{"name": value, ...}}, "fidelity": "name"}}, got {json.dumps(query)}'
+            f'a query must be {{"params": {{"name": value, ...}}, "fidelity": "name"}}, got {json.dumps(query)}'
         )
     return query
 
 
 def _write(path: Path, answer: dict[str, Any]) -> None:
-    """Write beside the file and rename, so that nobody reads half a result."""
+    """Write to a temporary file and rename it, so that a reader never sees half a result."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         partial.write_text(json.dumps(answer) + "\n")

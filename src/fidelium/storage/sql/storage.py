@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Trial
 from fidelium.storage import transitions
-from fidelium.storage.base import Outcome, StudyRecord
+from fidelium.storage.base import Outcome
 from fidelium.storage.memory import Clock
-from fidelium.storage.serialise import checked_name, record_of, record_text, unknown_study
+from fidelium.storage.serialise import checked_name, definition_of, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
 from fidelium.storage.sql.database import Database
 from fidelium.storage.sql.schema import check_version, lock_catalogue, make_tables, version_in
@@ -27,30 +29,36 @@ class SqlStudy:
     Args:
         database: where it is.
         study_id: its key there.
-        record: what it is made from.
+        definition: what it is made from.
     """
 
-    def __init__(self, database: Database, study_id: int, record: StudyRecord) -> None:
+    def __init__(self, database: Database, study_id: int, definition: StudyDefinition) -> None:
         self._database = database
         self._id = study_id
-        self._record = record
+        self._definition = definition
         self._trials: list[Trial] = []  # what was read before, up to version _seen; touched inside `read` only
         self._seen = 0
 
     @property
-    def record(self) -> StudyRecord:
-        return self._record
+    def definition(self) -> StudyDefinition:
+        return self._definition
+
+    @property
+    def is_shared(self) -> bool:
+        return True
 
     def trials(self) -> tuple[Trial, ...]:
         return self._database.read(self._refreshed)
 
-    def add(self, trial: Trial, *, alive: bool = False) -> Trial | None:
-        fixed = fixed_columns(trial, self._record.ladder)
+    def add(self, trial: Trial, *, alive: bool = False, budget: float = math.inf) -> Trial | None:
+        fixed = fixed_columns(trial, self._definition.ladder)
 
         def work(connection: Connection) -> Trial | None:
             study = self._lock(connection)
             if not transitions.is_next(trial, study.trial_count):
                 return None
+            if math.isfinite(budget):
+                transitions.check_budget(trial, self._costs(connection), budget)
             added = transitions.entered(trial, alive, self._database.now(connection))
             version = study.version + 1
             connection.execute(sql.ADD_TRIAL, fixed | life_columns(added) | {"study_id": self._id, "version": version})
@@ -120,13 +128,18 @@ class SqlStudy:
 
         self._database.write(work)
 
+    def _costs(self, connection: Connection) -> dict[float, int]:
+        """How many trials there are of each cost; given ones are free."""
+        rows = connection.execute(sql.RUNS_BY_FIDELITY, {"of_study": self._id})
+        return {float(self._definition.ladder[row.fidelity].cost): row.runs for row in rows}
+
     def _refreshed(self, connection: Connection) -> tuple[Trial, ...]:
         """All trials, after reading what changed; writers take turns, so a version is complete when it is seen."""
         if connection.execute(sql.STUDY_EXISTS, {"of_study": self._id}).first() is None:
             raise self._deleted()
         rows = connection.execute(sql.CHANGES, {"of_study": self._id, "seen": self._seen}).all()
         for row in rows:
-            self._trials[row.number : row.number + 1] = [trial_of(row, self._record.ladder)]
+            self._trials[row.number : row.number + 1] = [trial_of(row, self._definition.ladder)]
         self._seen = max([self._seen, *(row.version for row in rows)])
         return tuple(self._trials)
 
@@ -149,7 +162,7 @@ class SqlStudy:
 
     def _select(self, connection: Connection, statement: Any, **values: int) -> Sequence[Trial]:
         rows = connection.execute(statement, {"of_study": self._id, **values})
-        return [trial_of(row, self._record.ladder) for row in rows]
+        return [trial_of(row, self._definition.ladder) for row in rows]
 
     def _save(self, connection: Connection, study: Row[Any, Any, Any, Any], trial: Trial) -> Trial:
         version = study.version + 1
@@ -162,7 +175,7 @@ class SqlStudy:
         connection.execute(sql.UPDATE_STUDY.values(columns), {"of_study": self._id})
 
     def _deleted(self) -> StorageError:
-        return StorageError(f"study {self._record.name!r} was deleted; create it again")
+        return StorageError(f"study {self._definition.stored_name!r} was deleted; create it again")
 
 
 class SqlStorage:
@@ -186,26 +199,27 @@ class SqlStorage:
         self._has_tables = False
         self._look_for_tables()
 
-    def create(self, record: StudyRecord) -> SqlStudy:
-        columns = {"name": checked_name(record.name), "record": record_text(record)}
+    def create(self, definition: StudyDefinition) -> SqlStudy:
+        name = checked_name(definition.stored_name)
+        columns = {"name": name, "record": definition_text(definition)}
         columns |= {"version": 0, "trial_count": 0, "turn_until": 0.0}
 
         def work(connection: Connection) -> int:
             lock_catalogue(connection)
             if not self._has_tables:
                 check_version(make_tables(connection), self._address)
-            if connection.execute(sql.FIND_STUDY, {"called": record.name}).first() is not None:
-                raise StudyExistsError(f"there is a study {record.name!r} already; open it, or take another name")
+            if connection.execute(sql.FIND_STUDY, {"called": name}).first() is not None:
+                raise StudyExistsError(f"there is a study {name!r} already; open it, or take another name")
             connection.execute(sql.CREATE_STUDY, columns)
-            return connection.execute(sql.FIND_STUDY, {"called": record.name}).one().id
+            return connection.execute(sql.FIND_STUDY, {"called": name}).one().id
 
         study_id = self._database.write(work)
         self._has_tables = True
-        return SqlStudy(self._database, study_id, record)
+        return SqlStudy(self._database, study_id, definition)
 
     def open(self, name: str) -> SqlStudy:
         row = self._found(name)
-        return SqlStudy(self._database, row[0], record_of(name, row[1]))
+        return SqlStudy(self._database, row[0], definition_of(name, row[1]))
 
     def names(self) -> tuple[str, ...]:
         if not self._look_for_tables():
@@ -225,7 +239,7 @@ class SqlStorage:
         self._database.close()
 
     def _found(self, name: str) -> tuple[int, str]:
-        """Key and record of the study of this name."""
+        """Key and definition of the study of this name."""
         if _is_name(name) and self._look_for_tables():
             row = self._database.read(lambda connection: connection.execute(sql.FIND_STUDY, {"called": name}).first())
             if row is not None:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
     bindparam,
     delete,
+    func,
     insert,
     select,
     update,
@@ -102,6 +103,11 @@ UPDATE_STUDY = update(STUDIES).where(_STUDY.id == bindparam("of_study"))
 
 ADD_TRIAL = insert(TRIALS)
 TRIAL = select(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
+RUNS_BY_FIDELITY = (
+    select(_TRIAL.fidelity, func.count().label("runs"))
+    .where(_OF_STUDY, _TRIAL.given.is_(False))
+    .group_by(_TRIAL.fidelity)
+)
 FIRST_QUEUED = select(TRIALS).where(_OF_STUDY, _TRIAL.state == TrialState.QUEUED.value).order_by(_TRIAL.number).limit(1)
 RUNNING = select(TRIALS).where(_OF_STUDY, _RUNNING).order_by(_TRIAL.number)
 UPDATE_TRIAL = update(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))

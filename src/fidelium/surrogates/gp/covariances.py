@@ -195,7 +195,7 @@ class Coregionalised:
     def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> MixedProcesses:
         each = theta.reshape(self.latent, 2 * fidelities + dimension)
         omega, log_tau = each[:, :fidelities], each[:, fidelities : 2 * fidelities]
-        own = jnp.eye(fidelities) * jnp.exp(0.5 * log_tau)[:, :, None]
+        own = jnp.eye(fidelities)[None] * jnp.exp(0.5 * log_tau)[:, :, None]
         roots = jnp.concatenate([omega[:, :, None], own], axis=2)
         return MixedProcesses(roots, _kernels(each[:, 2 * fidelities :], self.kernel))
 
@@ -235,7 +235,7 @@ class ConvolvedProcesses(eqx.Module):
     def features(self, frequencies: Any, p: At) -> Float[Array, " f"]:
         shared, own = frequencies
         l, s = jnp.exp(self.log_length), jnp.exp(self.log_width[p[1]])
-        waves = shared / jnp.sqrt(l)
+        waves = shared / jnp.sqrt(l)[None, :]
         # the spectrum of the latent process, times that of the smoother
         damping = jnp.exp(-0.5 * (waves**2) @ s + 0.25 * jnp.sum(jnp.log((l + 2 * s) / l)))
         amplitude = jnp.exp(self.log_amplitude[p[1]])

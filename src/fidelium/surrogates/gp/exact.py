@@ -141,8 +141,8 @@ class ExactGP(eqx.Module):
         weight_key, noise_key = jr.split(key)
         phi = jax.vmap(lambda p: self.covariance.features(self.frequencies, p))(self.rows.at)
         prior = jr.normal(weight_key, (count, phi.shape[1]))
-        noise = jr.normal(noise_key, (count, phi.shape[0])) * jnp.sqrt(self.rows.noise_var + self.jitter)
-        misfit = self.rows.mask * (self.rows.y - prior @ phi.T - noise)
+        noise = jr.normal(noise_key, (count, phi.shape[0])) * jnp.sqrt(self.rows.noise_var + self.jitter)[None, :]
+        misfit = self.rows.mask[None, :] * (self.rows.y[None, :] - prior @ phi.T - noise)
         return PathDraws(prior, misfit @ self.root.T @ self.root)
 
     def value(self, draw: PathDraws, p: At) -> Scalar:

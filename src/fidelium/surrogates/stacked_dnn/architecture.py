@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from fidelium.errors import SettingError
 from fidelium.surrogates.stacked_dnn.features import Architecture
@@ -48,6 +50,22 @@ class StackArchitecture:
     def default(fidelities: int) -> StackArchitecture:
         """That of the authors' program: 128-128-32 at every fidelity, learning rate 1e-3."""
         return StackArchitecture((3,) * fidelities, (128,) * fidelities)
+
+    @staticmethod
+    def from_mapping(fields: Mapping[str, Any]) -> StackArchitecture:
+        """The architecture of a mapping such as a study file holds: depths, widths, and perhaps learning_rate.
+
+        Raises:
+            SettingError: if it has other keys, or a value is not valid.
+        """
+        try:
+            shapes = {name: tuple(value) for name, value in fields.items() if name != "learning_rate"}
+            rate = {name: value for name, value in fields.items() if name == "learning_rate"}
+            return StackArchitecture(**shapes, **rate)
+        except TypeError:
+            raise SettingError(
+                f"an architecture has depths, widths and perhaps learning_rate, got {fields!r}"
+            ) from None
 
     @cached_property
     def networks(self) -> tuple[Architecture, ...]:

@@ -32,7 +32,7 @@ from scipy.special import softmax
 
 from fidelium.history import Observations
 from fidelium.numerics import linalg
-from fidelium.numerics.compiling import QUICK_TO_COMPILE
+from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.linalg import Root, weight_posterior
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
@@ -299,7 +299,7 @@ def _inputs_at(below: tuple[LinearisedLayer, ...], seen: Observations) -> Inputs
     return _inputs(below, pad_rows(seen.unit_x, bucket(len(seen)))) if below else None
 
 
-@partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+@quick_jit
 def _inputs(layers: tuple[LinearisedLayer, ...], x: Float[Array, "n d"]) -> Inputs:
     def one(layers: tuple[LinearisedLayer, ...]) -> Inputs:
         linear = jax.vmap(lambda x: linear_at(layers, x))(x)
@@ -308,7 +308,7 @@ def _inputs(layers: tuple[LinearisedLayer, ...], x: Float[Array, "n d"]) -> Inpu
     return jax.vmap(one)(layers)
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=QUICK_TO_COMPILE)
+@partial(quick_jit, static_argnums=0)
 def _weighted(
     family: Family,
     drawn: eqx.Module,

@@ -111,7 +111,7 @@ class LinearisedPosterior(eqx.Module):
         """`count` draws of f_M as functions: one draw of all weights each."""
         last = self.layers[-1]
         noise = jr.normal(key, (count, last.weight_mean.shape[0]))
-        weights = last.weight_mean + jax.vmap(last.weight_root.times)(noise)
+        weights = last.weight_mean[None, :] + jax.vmap(last.weight_root.times)(noise)
         drawn = jax.vmap(lambda each: _unfolded(self.layers, each))(weights)
         means = tuple(_unfolded(self.layers[: m + 1], layer.weight_mean) for m, layer in enumerate(self.layers[:-1]))
         return LinearisedPaths(self.layers, means, drawn)

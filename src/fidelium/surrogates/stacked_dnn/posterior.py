@@ -51,7 +51,7 @@ class Layer(eqx.Module):
     def draw(self, key: jax.Array, count: int) -> Float[Array, "draws f"]:
         """`count` draws of the weights, w = mu + R e."""
         noise = jr.normal(key, (count, self.weight_mean.shape[0]))
-        return self.weight_mean + noise @ self.weight_root.T
+        return self.weight_mean[None, :] + noise @ self.weight_root.T
 
     def given(self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> Layer:
         """This layer once y_m has been observed at the rows of x to be just what was expected; weight 0 is padding."""

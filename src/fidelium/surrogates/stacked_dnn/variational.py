@@ -170,7 +170,8 @@ def climb(optimiser: optax.GradientTransformation, carry: Carry, data: Sequence[
         keys = jr.split(key, len(layers))
         noise = [jr.normal(k, layer.weight_mean.shape, jnp.float32) for k, layer in zip(keys, layers, strict=True)]
         gradient = jax.grad(lambda layers: -bound(layers, data, noise))(layers)
-        updates, state = optimiser.update(gradient, state)
+        with jax.numpy_dtype_promotion("standard"):  # optax counts steps in whole numbers
+            updates, state = optimiser.update(gradient, state)
         return (optax.apply_updates(layers, updates), state), None
 
     return jax.lax.scan(step, carry, keys)[0]

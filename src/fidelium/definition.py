@@ -1,0 +1,137 @@
+"""The definition of a study: what is searched, at which fidelities, and how. Its only record, validated once.
+
+A study file holds a `StudyDefinition`, a storage stores it, and a study is made from it.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fidelium.errors import BudgetError, FideliumError, SettingError
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction
+from fidelium.numbers import as_number
+from fidelium.space import Parameter, SearchSpace
+from fidelium.strategies import registry
+from fidelium.strategies.base import Strategy
+from fidelium.strategies.initial_design import default_sizes, validated_sizes
+
+DEFAULT_NAME = "study"
+"""The name under which a storage keeps a study that was given none."""
+
+
+@dataclass(frozen=True)
+class StudyDefinition:
+    """What a study is made from, valid and complete; `of` accepts it as users write it.
+
+    Args:
+        space: the parameters.
+        ladder: the fidelities, low to high.
+        direction: maximise or minimise.
+        strategy: a registered name, a strategy object, or what a storage knows of such an object.
+        strategy_options: keyword arguments of a named strategy.
+        seed: where all randomness comes from.
+        initial: points of the initial design, for every fidelity by name.
+        name: what the user calls the study, unique in its storage.
+
+    Raises:
+        FideliumError: of the kind that fits, with the name of the first invalid argument as `setting`.
+    """
+
+    space: SearchSpace
+    ladder: FidelityLadder
+    direction: Direction
+    strategy: str | Strategy | registry.StoredStrategy = registry.DEFAULT
+    strategy_options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    initial: Mapping[str, int] = field(default_factory=dict)
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        with _about("strategy"):
+            registry.check(self.strategy, self.strategy_options)
+        with _about("seed"):
+            if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+                raise SettingError(f"seed must be a whole number >= 0, or None for a random one, got {self.seed!r}")
+        with _about("initial"):
+            validated_sizes(self.initial, self.ladder)
+        with _about("name"):
+            if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
+                raise SettingError(
+                    f"the name of a study must be a string that is not blank, or None, got {self.name!r}"
+                )
+
+    @staticmethod
+    def of(
+        space: SearchSpace | Mapping[str, Parameter],
+        ladder: Iterable[Fidelity],
+        direction: str,
+        *,
+        strategy: str | Strategy = registry.DEFAULT,
+        strategy_options: Mapping[str, Any] | None = None,
+        seed: int | None = 0,
+        initial: Mapping[str, int] | None = None,
+        name: str | None = None,
+    ) -> StudyDefinition:
+        """The definition from the arguments of `create_study`, with what they leave out filled in.
+
+        Raises:
+            FideliumError: of the kind that fits, for the first invalid argument.
+        """
+        space = space if isinstance(space, SearchSpace) else SearchSpace(space)
+        ladder = FidelityLadder.of(ladder)
+        with _about("initial"):
+            sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)
+        return StudyDefinition(
+            space,
+            ladder,
+            Direction.of(direction),
+            strategy,
+            {} if strategy_options is None else strategy_options,
+            secrets.randbits(32) if seed is None else int(seed) if isinstance(seed, np.integer) else seed,
+            sizes,
+            name,
+        )
+
+    @property
+    def stored_name(self) -> str:
+        """The name under which a storage keeps the study."""
+        return self.name or DEFAULT_NAME
+
+    @property
+    def strategy_name(self) -> str:
+        """The strategy as it is shown and stored."""
+        return self.strategy if isinstance(self.strategy, str) else repr(self.strategy)
+
+
+def checked_budget(ladder: FidelityLadder, budget: object) -> float:
+    """The budget as a float, if it pays for at least one run.
+
+    Raises:
+        BudgetError: if it is not a positive finite number, or below the cost of the cheapest run.
+    """
+    number = as_number(budget)
+    if number is None or not math.isfinite(number) or number <= 0:
+        raise BudgetError(f"the budget must be a finite number above 0, got {budget!r}")
+    if number < ladder[0].cost:
+        raise BudgetError(
+            f"the budget {number:g} is below the cheapest run: one at {ladder[0].name!r} costs {ladder[0].cost:g}"
+        )
+    return number
+
+
+@contextmanager
+def _about(setting: str) -> Iterator[None]:
+    """Note in an error which argument it is about."""
+    try:
+        yield
+    except FideliumError as error:
+        error.setting = setting
+        raise

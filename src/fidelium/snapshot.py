@@ -1,0 +1,115 @@
+"""A study at one moment: its trials as one read of the storage gave them, and everything that follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from fidelium.definition import StudyDefinition
+from fidelium.fidelity import Fidelity
+from fidelium.history import History, Trial, TrialState
+from fidelium.numbers import exact_sum, remainder
+
+
+@dataclass(frozen=True)
+class FidelityUsage:
+    """What one fidelity has been used for.
+
+    Args:
+        fidelity: its name and the cost of one run.
+        trials: trials at it, without data that was given.
+        given: observations that the user brought.
+        cost: what the trials cost.
+    """
+
+    fidelity: Fidelity
+    trials: int
+    given: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A study at one moment. Everything is computed from the same trials, so its parts agree with each other.
+
+    Args:
+        definition: what the study is made from.
+        trials: all trials, by number.
+        budget: what it may spend in total; infinite if there is no limit.
+    """
+
+    definition: StudyDefinition
+    trials: tuple[Trial, ...]
+    budget: float = math.inf
+
+    @cached_property
+    def spent(self) -> float:
+        """The cost of all trials, failed, running and queued ones included; data that was given is free."""
+        return float(exact_sum(trial.cost for trial in self.trials))
+
+    @cached_property
+    def remaining(self) -> float:
+        """What is left of the budget, rounded down: a run that costs no more fits."""
+        return remainder(self.budget, exact_sum(trial.cost for trial in self.trials))
+
+    @cached_property
+    def history(self) -> History:
+        """The trials in the form that strategies use."""
+        of = self.definition
+        return History(of.space, of.ladder, of.direction, self.trials, self.remaining)
+
+    @property
+    def best(self) -> Trial | None:
+        """The best observed trial at the target fidelity, None if there is none."""
+        return self.history.incumbent
+
+    @property
+    def queued(self) -> tuple[Trial, ...]:
+        """Trials that wait for a worker."""
+        return self._in_state(TrialState.QUEUED)
+
+    @property
+    def running(self) -> tuple[Trial, ...]:
+        """Trials that run now, oldest first."""
+        return self._in_state(TrialState.RUNNING)
+
+    @property
+    def pending(self) -> tuple[Trial, ...]:
+        """Trials whose value is still to come: queued or running."""
+        return self._in_state(TrialState.QUEUED, TrialState.RUNNING)
+
+    @property
+    def finished(self) -> tuple[Trial, ...]:
+        """Trials that ended: done, failed or lost."""
+        return self._in_state(TrialState.DONE, TrialState.FAILED, TrialState.LOST)
+
+    @property
+    def failures(self) -> tuple[Trial, ...]:
+        """Trials that ended without a value, newest first."""
+        return self._in_state(TrialState.FAILED, TrialState.LOST)[::-1]
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a trial is queued, or the rest of the budget pays for another run."""
+        return bool(self.queued) or bool(self.history.affordable)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The number of trials in each state, every state named."""
+        counts = Counter(trial.state for trial in self.trials)
+        return {str(state): counts[state] for state in TrialState}
+
+    @property
+    def usage(self) -> tuple[FidelityUsage, ...]:
+        """What each fidelity has been used for, low to high."""
+        return tuple(self._usage(rung) for rung in self.definition.ladder)
+
+    def _in_state(self, *states: TrialState) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.state in states)
+
+    def _usage(self, rung: Fidelity) -> FidelityUsage:
+        here = [trial for trial in self.trials if trial.fidelity == rung]
+        given = sum(trial.given for trial in here)
+        return FidelityUsage(rung, len(here) - given, given, float(exact_sum(trial.cost for trial in here)))

@@ -1,0 +1,29 @@
+"""`init` and `schema`."""
+
+from __future__ import annotations
+
+import json
+
+from fidelium.config import load_study_file, study_schema
+
+
+def test_init_writes_a_study_that_loads_and_overwrites_nothing(call, tmp_path) -> None:
+    folder = tmp_path / "new" / "beam"
+    answer = call("init", folder)
+    assert answer.code == 0
+    assert f"run it with: fidelium run {folder}/study.yaml" in answer.out
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["simulator.py", "study.schema.json", "study.yaml"]
+    assert load_study_file(folder / "study.yaml").definition.name == "beam"
+    (folder / "simulator.py").write_text("mine")
+    (folder / "study.yaml").unlink()
+    again = call("init", folder)
+    assert again.code == 2
+    assert "simulator.py" in again.err
+    assert again.err.count("\n") == 1
+    assert (folder / "simulator.py").read_text() == "mine"
+    assert not (folder / "study.yaml").exists()
+
+
+def test_the_schema_is_json(call) -> None:
+    assert json.loads(call("schema").out) == json.loads(json.dumps(study_schema()))

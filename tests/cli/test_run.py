@@ -1,0 +1,206 @@
+"""`run` and `worker` with a real external program: to the end, through Ctrl-C, and through kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fidelium.history import TrialState
+from fidelium.storage import open_storage
+
+
+def trials(folder: Path):
+    return open_storage(f"sqlite:///{folder}/parabola.db").open("parabola").trials()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def started(folder: Path) -> int:
+    file = folder / "started"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def test_a_run_spends_the_budget_and_says_what_it_found(call, study_file, tmp_path) -> None:
+    path = study_file(12)
+    answer = call("run", path)
+    assert answer.code == 0
+    done = trials(tmp_path)
+    assert sum(trial.cost for trial in done) == 12
+    assert all(trial.state is TrialState.DONE for trial in done)
+    best = min((trial for trial in done if trial.fidelity.name == "fine"), key=lambda trial: trial.value or 0.0)
+    assert best.value == pytest.approx((best.params["x"] - 0.3) ** 2)
+    assert f"best observed: {best.value:.6g} in trial {best.number}" in answer.out
+    assert "12 spent" in answer.out
+    assert ["fine", "5", "2", "10"] in [line.split() for line in answer.out.splitlines()]
+    assert f"trials:        sqlite:///{tmp_path}/parabola.db" in answer.out
+    assert f"their folders: {tmp_path}/runs" in answer.out
+    assert answer.err.startswith("a new study 'parabola' with random, 12 to spend\n")
+    assert sum("trial" in line and "spent" in line for line in answer.err.splitlines()) == len(done)
+
+
+def test_a_larger_budget_goes_on_and_a_spent_one_says_so(call, study_file, tmp_path) -> None:
+    path = study_file(2)
+    assert call("run", path, "--quiet") == (0, "", "")
+    assert len(trials(tmp_path)) == 2
+    answer = call("run", path, "--budget", "13", "--workers", "2")
+    assert answer.code == 0
+    assert answer.err.startswith("resuming with 2 trials, 2 of 13 spent\n")
+    assert sum(trial.cost for trial in trials(tmp_path)) == 13
+    again = call("run", path, "--quiet", "--budget", "13")
+    assert again.code == 0
+    assert "13 of the budget of 13 is spent" in again.err
+
+
+def test_a_program_that_fails_is_the_studys_end_with_its_reason(call, study_file, tmp_path) -> None:
+    path = study_file(40, **{"strategy: random": "strategy: random\nfailures: {then: stop}"})
+    (tmp_path / "fail-coarse").touch()
+    answer = call("run", path, "--quiet")
+    assert answer.code == 1  # not 2: the command was right
+    assert answer.out == ""
+    assert "failed 1 times in a row" in answer.err
+    assert "exit code 3" in answer.err
+    assert "the mesh is bad" in answer.err
+    status = json.loads(call("status", path, "--json").out)
+    assert status["states"]["failed"] == 1
+    assert status["failures"][0]["reason"].startswith("exit code 3")
+    assert status["spent"] == 1  # a failure costs
+
+
+def test_ctrl_c_once_finishes_what_runs(spawn, study_file, tmp_path) -> None:
+    path = study_file(12)
+    (tmp_path / "wait-fine").touch()
+    process = spawn("run", path)
+    wait_for(lambda: started(tmp_path) == 3)  # two coarse ones are done, the first fine one waits
+    os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    (tmp_path / "wait-fine").unlink()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "press Ctrl-C again to stop immediately" in err
+    assert err.endswith(f"stopped; 3 trials, 7 of 12 spent are saved; resume with: fidelium run {path}\n")
+    assert [trial.state for trial in trials(tmp_path)] == [TrialState.DONE] * 3
+
+
+def test_ctrl_c_twice_stops_at_once_and_the_trial_is_run_again(spawn, call, study_file, tmp_path) -> None:
+    path = study_file(12)
+    (tmp_path / "wait-fine").touch()
+    process = spawn("run", path, "--workers", "2")
+    wait_for(lambda: started(tmp_path) == 4)  # both fine ones wait
+    os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1].endswith(f"resume with: fidelium run {path}")
+    states = [trial.state for trial in trials(tmp_path)]
+    assert states == [TrialState.DONE] * 2 + [TrialState.QUEUED] * 2
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert f"simulate.sh {tmp_path}" not in processes  # the programs have ended, too
+    (tmp_path / "wait-fine").unlink()
+    answer = call("run", path)
+    assert answer.code == 0
+    assert answer.err.startswith("resuming with 4 trials, 12 of 12 spent\n")
+    assert [trial.attempt for trial in trials(tmp_path)] == [1, 1, 2, 2]
+    assert all(trial.state is TrialState.DONE for trial in trials(tmp_path))
+
+
+def test_kill_9_loses_nothing_and_the_run_goes_on_as_if_undisturbed(spawn, call, study_file, tmp_path) -> None:
+    path = study_file(20)
+    (tmp_path / "wait-fine").touch()
+    process = spawn("run", path)
+    wait_for(lambda: started(tmp_path) == 3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    before = trials(tmp_path)
+    assert [trial.state for trial in before] == [TrialState.DONE] * 2 + [TrialState.RUNNING]
+    (tmp_path / "wait-fine").unlink()
+    answer = call("run", path)
+    assert answer.code == 0
+    assert "resuming with 3 trials, 7 of 20 spent" in answer.err
+    assert "trial 2 is queued: its worker" in answer.err
+    killed = trials(tmp_path)
+    assert killed[:2] == before[:2]
+    (tmp_path / "parabola.db").unlink()
+    assert call("run", path, "--quiet").code == 0
+    undisturbed = trials(tmp_path)
+    assert [(t.params, t.fidelity, t.value) for t in killed] == [(t.params, t.fidelity, t.value) for t in undisturbed]
+
+
+def test_a_worker_joins_a_study_and_its_budget(spawn, call, study_file, tmp_path) -> None:
+    path = study_file(30)
+    refused = call("worker", path)
+    assert refused.code == 2
+    assert "has not been started; start it with: fidelium run" in refused.err
+    (tmp_path / "wait-fine").touch()
+    first = spawn("run", path, "--quiet")
+    wait_for(lambda: started(tmp_path) == 3)
+    second = spawn("worker", path)
+    wait_for(lambda: started(tmp_path) == 4)  # the other fine one: two programs run at once
+    (tmp_path / "wait-fine").unlink()
+    _, err = second.communicate(timeout=60)
+    assert "joining: resuming with 3 trials, 7 of 30 spent" in err
+    first.communicate(timeout=60)
+    assert first.returncode == second.returncode == 0
+    done = trials(tmp_path)
+    assert sum(trial.cost for trial in done) == 30
+    assert started(tmp_path) == len(done)  # nothing was run twice
+    assert len({trial.worker for trial in done}) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nope.yaml"], "nope.yaml"),
+        (["run", "sqlite:///nope.db"], "needs the path of a study.yaml, not a URL"),
+        (["run", "STUDY", "--budget", "0.5"], "is below the cheapest run"),
+        (["run", "STUDY", "--workers", "0"], "1"),
+        (["run", "STUDY", "--dask", "tcp://127.0.0.1:1"], "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
+        (["run", "STUDY", "--dask", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
+    ],
+)
+def test_bad_input_is_one_line(call, study_file, monkeypatch, arguments, message) -> None:
+    monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
+    path = study_file()
+    answer = call(*(path if each == "STUDY" else each for each in arguments))
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert message in answer.err
+
+
+def test_no_dask_is_one_line(call, study_file, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    answer = call("run", study_file(), "--dask", "tcp://127.0.0.1:8786")
+    assert answer == (2, "", "error: --dask needs the extra 'dask': pip install 'fidelium[dask]'\n")
+
+
+def test_a_run_on_a_cluster_needs_workers_and_spends_the_budget_there(call, study_file, tmp_path, monkeypatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
+    path = study_file(12)
+    local = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=0, **local) as cluster:
+        none = call("run", path, "--dask", cluster.scheduler_address)
+        assert none.code == 2
+        assert f"has no workers; start one with: dask worker {cluster.scheduler_address}" in none.err
+        cluster.scale(2)
+        answer = call("run", path, "--dask", cluster.scheduler_address, "--quiet")
+    assert answer.code == 0
+    assert sum(trial.cost for trial in trials(tmp_path)) == 12
+    assert started(tmp_path) == len(trials(tmp_path))
