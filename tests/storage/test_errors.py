@@ -100,7 +100,7 @@ def test_a_file_that_is_no_database(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("no database at all, but long enough to have a header of its own\n" * 20)
     before = file.read_bytes()
-    assert "the file is no SQLite database" in complaint(f"sqlite:///{file}")
+    assert "the file is not an SQLite database" in complaint(f"sqlite:///{file}")
     assert file.read_bytes() == before
 
 
@@ -108,7 +108,7 @@ def test_a_database_that_may_not_be_written(tmp_path):
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
     store = storage.create(make_definition("s"))
     storage._database.read(lambda connection: connection.exec_driver_sql("PRAGMA query_only=ON"))
-    with pytest.raises(StorageError, match="the file may not be written to; change its permissions"):
+    with pytest.raises(StorageError, match="the file is not writable; change its permissions"):
         store.add(make_trial(0))
     assert store.trials() == ()
     storage.close()
@@ -131,7 +131,7 @@ def test_a_database_user_or_password_that_is_wrong(postgres):
     assert "refuses the user or the password" in complaint(f"postgresql://nobody:secret@/postgres?{host}")
     demand_password(postgres, "locked", "right")
     assert "refuses the user or the password" in complaint(f"postgresql://locked:secret@/postgres?{host}")
-    assert "the user may not do this" in complaint(f"postgresql://locked:right@/postgres?{host}")
+    assert "the user lacks permission" in complaint(f"postgresql://locked:right@/postgres?{host}")
 
 
 def demand_password(postgres: str, user: str, password: str) -> None:
