@@ -19,7 +19,7 @@ from fidelium.randomness import Key
 from fidelium.space import Integer, Params, Real, SearchSpace
 from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import CosineFamily
+from fidelium.surrogates.stacked_dnn.features import CosineFamily
 
 LINE = SearchSpace({"x": Real(0, 1), "n": Integer(0, 4)})
 

@@ -15,8 +15,7 @@ from fidelium.errors import NoDataError, SettingError
 from fidelium.history import Observations
 from fidelium.numerics.padding import pad
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.architecture import FEATURES, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
+from fidelium.surrogates.stacked_dnn.architecture import FEATURES, Architecture, DenseFeatures, StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import _train, climb, units_of
 from fidelium.tuning import cross_validation
 from fidelium.tuning.cross_validation import (

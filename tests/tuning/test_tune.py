@@ -12,7 +12,7 @@ from fidelium import problems
 from fidelium.errors import UnknownNameError
 from fidelium.experiments.cell import initial_observations
 from fidelium.history import Observations
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.strategies.dnn_mfbo import DnnMfbo
 from fidelium.study import create_study
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
@@ -64,7 +64,7 @@ def test_the_snippet_makes_the_strategy_and_the_report_is_json():
     names: dict[str, object] = {}
     exec(tuned.snippet(), names)
     strategy = names["strategy"]
-    assert isinstance(strategy, SurrogateStrategy)
+    assert isinstance(strategy, DnnMfbo)
     assert strategy.surrogate == VariationalStack.of(better)
     (read,) = json.loads(json.dumps(report([tuned])))
     assert read["seconds"] == 12.5

@@ -20,7 +20,7 @@ _FACTORIES = {
     "sf-mes": ("fidelium.strategies.recipes", "sf_mes"),
     "sf-ei": ("fidelium.strategies.recipes", "sf_ei"),
     "nargp-mes": ("fidelium.strategies.recipes", "nargp_mes"),
-    "random": ("fidelium.strategies.random", "RandomSearch"),
+    "random": ("fidelium.strategies.initial_design", "RandomSearch"),
 }
 
 

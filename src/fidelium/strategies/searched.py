@@ -14,12 +14,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from fidelium.history import History, Observations, Query, TrialState
 from fidelium.randomness import Key
+from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import default_sizes, validated_sizes
-from fidelium.strategies.model import PosteriorModel
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.timing import stage
 from fidelium.tuning.cross_validation import comparable_fidelities
@@ -30,6 +30,10 @@ _log = logging.getLogger("fidelium.tune")
 
 _KEY = Key((0,))
 """Of every search: the observations, which come from the study's seed, are what makes one differ from another."""
+
+
+class ModelledStrategy(Strategy, Modelled, Protocol):
+    """A strategy with a model, such as `DnnMfbo`."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +48,14 @@ class SearchedStrategy:
     """
 
     search: ArchitectureSearch
-    strategy_of: Callable[[StackArchitecture], SurrogateStrategy]
+    strategy_of: Callable[[StackArchitecture], ModelledStrategy]
     initial: Mapping[str, int] | None = None
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The query of that strategy."""
         return self.strategy_of(self.architecture(history)).propose(history, pending, key)
 
-    def model(self, history: History, key: Key) -> PosteriorModel:
+    def model(self, history: History, key: Key) -> Model:
         """The model of that strategy."""
         return self.strategy_of(self.architecture(history)).model(history, key)
 

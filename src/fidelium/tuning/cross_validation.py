@@ -39,10 +39,8 @@ from fidelium.numerics.compiling import QUICK_TO_COMPILE
 from fidelium.numerics.padding import PaddedData, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.architecture import FEATURES, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import DenseFeatures
-from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
-from fidelium.surrogates.stacked_dnn.variational import Carry, VariationalLayer, climb, units_of
+from fidelium.surrogates.stacked_dnn.architecture import FEATURES, DenseFeatures, StackArchitecture
+from fidelium.surrogates.stacked_dnn.variational import Carry, StackPosterior, VariationalLayer, climb, units_of
 
 Layers = tuple[VariationalLayer, ...]
 Weights = list[NDArray[np.float32]]

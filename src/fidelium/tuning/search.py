@@ -6,6 +6,7 @@ shapes would compile less and compute far more.
 
 from __future__ import annotations
 
+# pyright: reportMissingImports=false
 import math
 import tempfile
 import time
@@ -36,12 +37,12 @@ class Scored:
 
 
 def best(scored: Sequence[Scored]) -> Scored:
-    """The one of the highest score; of equals, the first."""
+    """The one with the highest score, the first of equals."""
     return max(scored, key=lambda each: each.score)
 
 
 Watch = Callable[[float, float], None]
-"""Told now and then which share of a search is done, and the best score so far (-inf before the first)."""
+"""Progress callback: fraction done, best score so far (-inf before the first)."""
 
 
 @runtime_checkable
@@ -61,7 +62,7 @@ class ArchitectureSearch(Protocol):
 SHAPES = ((2, 32), (2, 128), (3, 128))
 """Depths and widths that are tried, all fidelities alike."""
 
-LEARNING_RATES = (3e-4, 1e-3, 3e-3)
+QUICK_RATES = (3e-4, 1e-3, 3e-3)
 """Learning rates that are tried, each with every shape."""
 
 
@@ -86,22 +87,19 @@ def few_architectures(fidelities: int) -> tuple[StackArchitecture, ...]:
     """The default architecture, and the others that are tried."""
     tried = [
         StackArchitecture((depth,) * fidelities, (width,) * fidelities, rate)
-        for (depth, width), rate in product(SHAPES, LEARNING_RATES)
+        for (depth, width), rate in product(SHAPES, QUICK_RATES)
     ]
     return tuple(dict.fromkeys([StackArchitecture.default(fidelities), *tried]))
 
 
-# pyright: reportMissingImports=false
-
-
 DEPTHS, WIDTHS, LEARNING_RATES = (2, 12), (32, 512), (1e-5, 1e-1)
-"""The paper's ranges; SMAC sees widths and learning rates on a logarithmic scale."""
+"""The paper's ranges; widths and learning rates are searched on a logarithmic scale."""
 
 _SMAC = 3
 """Word of SMAC's own key: the scores use the key itself, and are those of the quick choice with the same key."""
 
 _USUAL_EVALUATIONS = 50
-"""By how many evaluations SMAC plans its random start if only the time is limited: a quarter of them."""
+"""The number of evaluations by which SMAC plans its random start (a quarter) if only the time is limited."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ class SmacSearch:
         if find_spec("smac") is None:
             raise SettingError(
                 "the search with SMAC3 needs the package smac, which is not installed; "
-                "pip install 'fidelium[tune]' brings it, and the quick choice does without"
+                "pip install 'fidelium[tune]', or use the quick choice, which does not need it"
             )
 
     def run(self, observations: Sequence[Observations], key: Key, watch: Watch) -> tuple[Scored, ...]:
@@ -157,7 +155,7 @@ class SmacSearch:
         return tuple(scored)
 
     def _tick(self, scored: Sequence[Scored], start: float, watch: Watch, share: float) -> None:
-        """Tell how far the search is when a share of the next score is done, and end it when the time is up."""
+        """Report the progress when a share of the next score is done, and stop when the time is up."""
         used = time.perf_counter() - start
         if scored and used > (self.seconds or math.inf):
             raise _TimeIsUpError

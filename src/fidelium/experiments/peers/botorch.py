@@ -37,7 +37,7 @@ from fidelium.experiments.peers.botorch_models import PeerModel, Search, fitted,
 from fidelium.experiments.peers.shared import numbered, spaced, standardised, units_of, with_column
 from fidelium.history import History, Query
 from fidelium.randomness import Key
-from fidelium.strategies.random import RandomSearch
+from fidelium.strategies.initial_design import RandomSearch
 from fidelium.timing import stage
 
 # pyright: reportMissingImports=false
