@@ -63,6 +63,9 @@ class Known(eqx.Module):
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.full(jnp.shape(value), self.noise_std**2)
 
+    def members(self) -> tuple[Known]:
+        return (self,)
+
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Known:
         return replace(self, var=self.var / (1 + len(fidelities) * self.var / self.noise_std**2))
 

@@ -29,7 +29,7 @@ from fidelium.surrogates.gp.covariances import (
     Independent,
     LatentParameters,
 )
-from fidelium.surrogates.gp.exact import JITTERS, Covariance, ExactGP, Rows, log_evidence
+from fidelium.surrogates.gp.exact import JITTERS, Covariance, ExactGP, Rows, process_log_evidence
 from fidelium.surrogates.gp.joint import GaussianProcess
 from fidelium.surrogates.gp.nonlinear import LayerCovariance, NonlinearAutoregressive, RelationCovariance
 from fidelium.surrogates.learning import ProcessParameters, normal_like
@@ -110,7 +110,7 @@ def test_the_evidence_is_scipys_normal_density(family):
     rows = some_rows(at)
     gram = np.asarray(matrix(of(family), at, at)) + np.diag(np.asarray(rows.noise_var))
     expected = multivariate_normal.logpdf(np.asarray(rows.y), cov=gram)  # pyright: ignore[reportArgumentType]
-    assert float(jax.jit(log_evidence)(of(family), rows)) == pytest.approx(expected, rel=1e-8)
+    assert float(jax.jit(process_log_evidence)(of(family), rows)) == pytest.approx(expected, rel=1e-8)
 
 
 @EVERY_FAMILY
@@ -133,7 +133,9 @@ def test_mean_and_covariance_are_those_of_conditioned_normals(family):
 def test_padding_changes_nothing():
     family, at, other = Coregionalised(), some_points(), some_points(5, seed=3)
     plain, padded = some_rows(at), some_rows(at, padding=20)
-    assert float(log_evidence(of(family), padded)) == pytest.approx(float(log_evidence(of(family), plain)), rel=1e-12)
+    assert float(process_log_evidence(of(family), padded)) == pytest.approx(
+        float(process_log_evidence(of(family), plain)), rel=1e-12
+    )
     for found, expected in zip(
         moments(process_of(family, padded), other), moments(process_of(family, plain), other), strict=True
     ):

@@ -14,7 +14,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.tuning import search
 from fidelium.tuning.cross_validation import CrossValidation
-from fidelium.tuning.search import SmacSearch, best, guiding_fidelities
+from fidelium.tuning.search import SmacSearch, best_scored, guiding_fidelities
 
 
 def observed(*counts: int) -> list[Observations]:
@@ -81,7 +81,7 @@ def test_the_ranges_are_used_from_end_to_end(found):
 
 
 def test_it_finds_much_better_than_the_default_and_learns_where(found):
-    assert best(found).score > found[0].score / 3  # scores are below 0
+    assert best_scored(found).score > found[0].score / 3  # scores are below 0
     assert np.mean([each.score for each in found[-8:]]) > np.mean([each.score for each in found[:8]])
 
 

@@ -48,7 +48,7 @@ class Acquisition(Protocol):
         ...
 
 
-def require(posterior: Posterior, protocol: Any, need: str) -> Any:
+def require_protocol(posterior: Posterior, protocol: Any, need: str) -> Any:
     """The posterior, if it has what an acquisition needs beyond `Posterior`.
 
     Args:

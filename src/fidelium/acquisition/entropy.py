@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, require
+from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, require_protocol
 from fidelium.acquisition.maxima import SampledMaxima, sample_maxima
 from fidelium.acquisition.maximise import search
 from fidelium.history import History
@@ -229,7 +229,7 @@ class EntropySearch:
             SettingError: if the gain does not work with this posterior.
         """
         with stage("search"):
-            members = [require(member, self.requires, _needs(self.gain)) for member in posterior.members()]
+            members = [require_protocol(member, self.requires, _needs(self.gain)) for member in posterior.members()]
             tops = history.space.snap(np.concatenate([each.unit_x for each in f_star]))
             candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
             known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]

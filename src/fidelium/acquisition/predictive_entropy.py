@@ -26,7 +26,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import Candidate, Designs, incumbents, require
+from fidelium.acquisition.base import Candidate, Designs, incumbents, require_protocol
 from fidelium.acquisition.maxima import sample_maxima
 from fidelium.acquisition.maximise import search
 from fidelium.history import History, Observations
@@ -250,7 +250,7 @@ class PredictiveEntropySearch:
             SettingError: if the posterior is not a Gaussian process.
         """
         needed = "predictive entropy search needs a surrogate with jointly Gaussian values (such as GaussianProcess)"
-        process = require(posterior, ProcessPosterior, needed).process
+        process = require_protocol(posterior, ProcessPosterior, needed).process
         star_key, search_key = key.split(2)
         with stage("fstar"):
             stars = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, star_key)

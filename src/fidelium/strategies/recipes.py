@@ -44,7 +44,7 @@ def nargp_mes() -> SurrogateStrategy:
 
 
 NOISE_STD = 5e-4
-"""Improvement is on the best observation, as if it were exact: the process believes that, too."""
+"""Prior median of the noise: improvement is over the best observation, as if it were exact."""
 
 
 def sf_ei() -> SurrogateStrategy:

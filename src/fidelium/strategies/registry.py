@@ -1,4 +1,4 @@
-"""Strategies by name. A name is cheap; the strategy's module (and JAX with it) is imported when it is first used."""
+"""Strategies by name. The strategy's module (and JAX with it) is imported when it is first used."""
 
 from __future__ import annotations
 

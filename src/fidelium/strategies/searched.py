@@ -1,11 +1,11 @@
-"""A strategy whose networks are chosen by a search on the study's initial data, once for all.
+"""A strategy whose networks are chosen once, by a search on the study's initial data.
 
-`propose` stays pure: the search is a function of those observations alone (its key is fixed), and what it found is
-remembered, so that a resumed study finds the same without searching again.
+`propose` stays pure: the search is a function of those observations alone (its key is fixed), and its result is cached,
+so that a resumed study finds the same without searching again.
 
-The initial data are the first trials of a study, which are low to high in fidelity: up to the one with which every
-fidelity has had as many as `initial` says, and the given ones that directly follow. While one of them is missing or
-running the default architecture serves. A trial that failed counts, and is not learned from.
+The initial data are the first trials of a study: until every fidelity has as many as `initial` says, and the given
+trials that directly follow. While one of them is missing or running, the default architecture is used. A failed trial
+counts, but is not learned from.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.timing import stage
 from fidelium.tuning.cross_validation import comparable_fidelities
 from fidelium.tuning.memory import remembered
-from fidelium.tuning.search import ArchitectureSearch, best
+from fidelium.tuning.search import ArchitectureSearch, best_scored
 
 _log = logging.getLogger("fidelium.tune")
 
 _KEY = Key((0,))
-"""Of every search: the observations, which come from the study's seed, are what makes one differ from another."""
+"""Key of every search: searches differ by their observations, which come from the study's seed."""
 
 
 class ModelledStrategy(Strategy, Modelled, Protocol):
@@ -42,9 +42,9 @@ class SearchedStrategy:
 
     Args:
         search: how the architecture is found.
-        strategy_of: the strategy with that architecture.
-        initial: points of the initial design by fidelity's name, as they were given to `create_study`: the same
-            default if None, only what was given before the first query if empty.
+        strategy_of: makes the strategy with that architecture.
+        initial: points of the initial design by fidelity's name, as passed to `create_study`: the same default if None,
+            only the observations added before the first query if empty.
     """
 
     search: ArchitectureSearch
@@ -71,7 +71,7 @@ class SearchedStrategy:
     def _found(self, observations: Sequence[Observations]) -> StackArchitecture:
         counts = "/".join(str(len(seen)) for seen in observations)
         _log.info("searching an architecture for %s observations with %r", counts, self.search)
-        winner = best(self.search.run(observations, _KEY, _report))
+        winner = best_scored(self.search.run(observations, _KEY, _report))
         _log.info("found %r, score %.3f", winner.architecture, winner.score)
         return winner.architecture
 

@@ -83,7 +83,7 @@ def _sliced(part: Any, vector: Any) -> Any:
     leaves, structure = jax.tree.flatten(part)
     ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
     entries = [
-        vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) if np.ndim(leaf) else vector[end - 1]
+        vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) if np.ndim(leaf) else vector[..., end - 1]
         for leaf, end in zip(leaves, ends, strict=True)
     ]
     return jax.tree.unflatten(structure, entries)

@@ -36,7 +36,7 @@ class Scored:
     score: float
 
 
-def best(scored: Sequence[Scored]) -> Scored:
+def best_scored(scored: Sequence[Scored]) -> Scored:
     """The one with the highest score, the first of equals."""
     return max(scored, key=lambda each: each.score)
 
@@ -160,7 +160,7 @@ class SmacSearch:
         if scored and used > (self.seconds or math.inf):
             raise _TimeIsUpError
         done = max((len(scored) + share) / (self.evaluations or math.inf), used / (self.seconds or math.inf))
-        watch(min(done, 1.0), best(scored).score if scored else -math.inf)
+        watch(min(done, 1.0), best_scored(scored).score if scored else -math.inf)
 
 
 def guiding_fidelities(observations: Sequence[Observations]) -> tuple[int, ...]:

@@ -176,7 +176,7 @@ class ExactGP(eqx.Module):
         return jnp.maximum(variance, VARIANCE_FLOOR)
 
 
-def log_evidence(covariance: Covariance, rows: Rows) -> Scalar:
+def process_log_evidence(covariance: Covariance, rows: Rows) -> Scalar:
     """log N(y | 0, K); -inf or not a number where K has no Cholesky factor."""
     return log_normal(rows.y, _gram(covariance, rows), rows.mask)
 
@@ -260,6 +260,6 @@ def _log_density(
     def one(vector: Float[Array, " p"]) -> Float[Array, ""]:
         log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(prior_mean)[0]) / ravel_pytree(prior_std)[0]) ** 2)
         covariance = model.covariance(unravel(prior_mean, vector))
-        return log_evidence(covariance, model.noisy(rows, unravel(prior_mean, vector))) + log_prior
+        return process_log_evidence(covariance, model.noisy(rows, unravel(prior_mean, vector))) + log_prior
 
     return jax.vmap(jax.value_and_grad(one))(vectors)

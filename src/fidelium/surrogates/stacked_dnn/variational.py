@@ -125,7 +125,7 @@ class VariationalStack:
         """
         require_data(observations)
         networks = self._networks(len(observations))
-        units = units_of(observations)
+        units = standard_units(observations)
         data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
         start_key, train_key = jr.split(jax_key(key))
         keys = jr.split(start_key, len(data))
@@ -145,7 +145,7 @@ class VariationalStack:
         return self.architecture
 
 
-def units_of(observations: Sequence[Observations]) -> list[Scale]:
+def standard_units(observations: Sequence[Observations]) -> list[Scale]:
     """The units of each fidelity, in which its values have mean 0 and spread 1; those of all values if it has none."""
     everything = standardising(np.concatenate([seen.y for seen in observations]))
     return [standardising(seen.y) if len(seen) else everything for seen in observations]
