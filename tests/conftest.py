@@ -101,7 +101,10 @@ def random_stack() -> Callable[..., StackPosterior]:
             count = 8 + (7 if m else 1)
             root = jnp.tril(normal(count, count, scale=0.05)) + 0.15 * jnp.eye(count)
             noise_var = jnp.asarray(10.0 ** generator.uniform(-4, -1))
-            layers.append(NetworkLayer(features, normal(count, scale=0.3), root, noise_var))
+            weight_mean = normal(count, scale=0.3)
+            if m:
+                weight_mean = weight_mean.at[-2].add(0.8)  # of f: every layer follows the one below
+            layers.append(NetworkLayer(features, weight_mean, root, noise_var))
         return StackPosterior.of(layers, [Scale()] * fidelities, nodes)
 
     return make

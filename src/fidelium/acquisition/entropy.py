@@ -84,7 +84,8 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
     """The observation gain where the fidelities are jointly Gaussian: v = 1 - c^2 r (r + beta), c their correlation.
 
     The same as `observation_gain` without a quadrature (Moss et al. 2021, GIBBON), for posteriors whose `target_given`
-    is linear in the value.
+    is linear in the value. `joint_gain` is the same from the covariance; the two differ by rounding, and that is enough
+    to change the queries of the Gaussian processes, whose published runs are with this one.
     """
     means, variances = posterior.marginals(x)
     left = _share_left_at_target(f_star, means[-1], variances[-1])
@@ -97,7 +98,7 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
 
 
 def joint_gain(posterior: JointlyGaussian, f_star: Float[Array, " s"], x: Point, fidelity: int | Array) -> Scalar:
-    """The same for a posterior that is `JointlyGaussian`, at a fidelity that may be traced."""
+    """The same from the covariance of a `JointlyGaussian` posterior, at a fidelity that may be traced."""
     means, covariance = posterior.joint(x)
     variance, target_var = covariance[fidelity, fidelity], covariance[-1, -1]
     squared_correlation = covariance[fidelity, -1] ** 2 / (variance * target_var)
