@@ -44,7 +44,7 @@ settings.load_profile("fidelium")
 INSIDE = frozenset({"acquisition", "numerics", "strategies", "surrogates", "tuning"})
 
 if TYPE_CHECKING:
-    from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
+    from fidelium.surrogates.stacked_dnn.variational import StackPosterior
 
 
 def session_of(node: pytest.Item | pytest.Collector) -> AbstractContextManager[None]:
@@ -101,7 +101,7 @@ def random_stack() -> Callable[..., StackPosterior]:
     from jaxtyping import Array, Float
 
     from fidelium.numerics.scaling import Scale
-    from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
+    from fidelium.surrogates.stacked_dnn.variational import NetworkLayer, StackPosterior
 
     class Waves(eqx.Module):
         """phi = [sin(A x), cos(B x + b f), f, 1], the lowest layer without the two of f."""
@@ -131,7 +131,10 @@ def random_stack() -> Callable[..., StackPosterior]:
             count = 8 + (7 if m else 1)
             root = jnp.tril(normal(count, count, scale=0.05)) + 0.15 * jnp.eye(count)
             noise_var = jnp.asarray(10.0 ** generator.uniform(-4, -1))
-            layers.append(Layer(features, jnp.asarray(0.8 if m else 0.0), normal(count, scale=0.3), root, noise_var))
+            weight_mean = normal(count, scale=0.3)
+            if m:
+                weight_mean = weight_mean.at[-2].add(0.8)  # of f: every layer follows the one below
+            layers.append(NetworkLayer(features, weight_mean, root, noise_var))
         return StackPosterior.of(layers, [Scale()] * fidelities, nodes)
 
     return make

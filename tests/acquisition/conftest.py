@@ -65,6 +65,9 @@ class LinkedPosterior(eqx.Module):
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.broadcast_to(self.noise[fidelity], jnp.shape(value))
 
+    def members(self) -> tuple[LinkedPosterior]:
+        return (self,)
+
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinkedPosterior:
         # the same error everywhere: one observation of a fidelity leaves var s / (var + s) of it, wherever it was made
         seen = jnp.asarray([fidelities.count(m) for m in range(len(self.mean))], float)

@@ -143,7 +143,7 @@ def test_a_fidelity_unrelated_to_the_target_or_against_it_is_worth_next_to_nothi
 
 def test_the_correlation_of_a_fitted_process_is_that_of_its_joint_covariance():
     told = [((0.1, 0.2), 0, 0.3), ((0.8, 0.4), 0, 1.0), ((0.5, 0.9), 0, -0.4), ((0.7, 0.2), 1, 0.8)]
-    posterior = GaussianProcess(Additive(rho=1.0), starts=2, steps=10, frequencies=8).fit(
+    posterior = GaussianProcess(Additive(), starts=2, steps=10, frequencies=8).fit(
         history_of(told).observations, Key((0,))
     )
     best = jnp.asarray(0.5)
@@ -185,7 +185,7 @@ def test_the_effective_best_is_the_mean_where_mean_minus_std_is_highest():
     # the highest mean is far from all target data, the surest high value is the target's own observation
     low = [((0.1, 0.2), 0, 0.0), ((0.9, 0.9), 0, 0.75), ((0.5, 0.5), 0, 0.6)]
     history = history_of([*low, ((0.5, 0.5), 1, 0.7), ((0.1, 0.2), 1, 0.3)])
-    surrogate = GaussianProcess(Additive(rho=1.0), starts=2, steps=10, frequencies=8)
+    surrogate = GaussianProcess(Additive(), starts=2, steps=10, frequencies=8)
     posterior = surrogate.fit(history.observations, Key((0,)))
     seen = np.concatenate([o.unit_x for o in history.observations])
     means, variances = (np.asarray(part)[:, -1] for part in jax.vmap(posterior.marginals)(jnp.asarray(seen)))
@@ -241,7 +241,7 @@ DEGENERATE = {
 )
 def test_degenerate_data_give_finite_ranks(acquisition, told):
     history = history_of(told)
-    family = Additive(rho=1.0) if isinstance(acquisition, AugmentedImprovementSearch) else Independent()
+    family = Additive() if isinstance(acquisition, AugmentedImprovementSearch) else Independent()
     posterior = GaussianProcess(family, starts=2, steps=10, frequencies=8).fit(history.observations, Key((0,)))
     ranked = acquisition.rank(posterior, history, (0, 1), Key((1,)))
     assert all(abs(candidate.worth) < 1e300 for candidate in ranked)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float
 
-from fidelium.acquisition.maxima import sample_maxima
+from fidelium.acquisition.maxima import maximise_paths
 
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 61), np.linspace(0, 1, 61)), axis=-1).reshape(-1, 2)
 CANDIDATES = np.random.default_rng(0).random((128, 2))
@@ -21,14 +21,14 @@ def paths(random_stack):
 
 
 def test_no_path_is_higher_anywhere_than_its_sampled_maximum(paths):
-    found = sample_maxima(paths, CANDIDATES, starts=4)
+    found = maximise_paths(paths, CANDIDATES, starts=4)
     highest = np.asarray(jax.jit(jax.vmap(paths.__call__))(GRID)).max(axis=0)
     assert np.all(found.value >= highest - 1e-6 * np.abs(highest))
     assert np.all(found.value < highest + 0.05)  # the grid is fine: the maximum is not far above it
 
 
 def test_the_maximum_is_the_value_of_its_own_path_where_it_was_found(paths):
-    found = sample_maxima(paths, CANDIDATES, starts=3)
+    found = maximise_paths(paths, CANDIDATES, starts=3)
     assert np.all((found.unit_x >= 0) & (found.unit_x <= 1))
     for draw, (value, x) in enumerate(zip(found.value, found.unit_x, strict=True)):
         assert float(paths(jnp.asarray(x))[draw]) == pytest.approx(value, rel=1e-10)
@@ -36,7 +36,7 @@ def test_the_maximum_is_the_value_of_its_own_path_where_it_was_found(paths):
 
 def test_it_is_at_least_the_best_candidate_and_more_starts_never_hurt(paths):
     screened = np.asarray(jax.vmap(paths.__call__)(jnp.asarray(CANDIDATES))).max(axis=0)
-    few, many = sample_maxima(paths, CANDIDATES, starts=1), sample_maxima(paths, CANDIDATES, starts=6)
+    few, many = maximise_paths(paths, CANDIDATES, starts=1), maximise_paths(paths, CANDIDATES, starts=6)
     assert np.all(few.value >= screened)
     assert np.all(many.value >= few.value - 1e-9)
 
@@ -57,6 +57,6 @@ jax.tree_util.register_static(Bowls)
 
 
 def test_known_maxima_are_found_inside_and_at_the_walls():
-    found = sample_maxima(Bowls(), CANDIDATES, starts=2)
+    found = maximise_paths(Bowls(), CANDIDATES, starts=2)
     np.testing.assert_allclose(found.unit_x, np.clip(Bowls.centres, 0, 1), atol=1e-5)
     np.testing.assert_allclose(found.value, [0.0, -0.2, 0.0], atol=1e-8)

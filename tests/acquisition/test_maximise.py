@@ -73,13 +73,13 @@ def shifted(posterior, centre: Array, x: Array, fidelity: Array) -> Array:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_several_versions_are_averaged(posterior, together):
+def test_several_members_are_averaged(posterior, together):
     # the average of parabolas is one about the average of the centres
     centres = np.array([[0.2, 0.4], [0.6, 0.9]])
     candidates = PLANE.sample(np.random.default_rng(0), 64)
     history = History(PLANE, LADDER, Direction.MAXIMIZE, (), math.inf)
-    versions = [(posterior, jnp.asarray(centre)) for centre in centres]
-    best = search(shifted, versions, history, (0, 1), candidates, 4, together=together)[0]
+    members = [(posterior, jnp.asarray(centre)) for centre in centres]
+    best = search(shifted, members, history, (0, 1), candidates, 4, together=together)[0]
     assert best.fidelity == 0
     np.testing.assert_allclose(best.unit_x, centres.mean(axis=0), atol=1e-4)
     assert best.worth == pytest.approx(3 - np.mean(np.sum((centres - centres.mean(axis=0)) ** 2, axis=1)), rel=1e-6)

@@ -20,9 +20,9 @@ from scipy import stats
 from fidelium.acquisition.base import Designs
 from fidelium.acquisition.predictive_entropy import (
     SLACK_VAR,
-    JointlyGaussian,
     Maximisers,
     PredictiveEntropySearch,
+    ProcessPosterior,
     half_space_site,
     maximisers,
     predictive_gain,
@@ -32,6 +32,7 @@ from fidelium.acquisition.predictive_entropy import (
 from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History, Observations, Trial, TrialState
+from fidelium.numerics.kernels import Kernel
 from fidelium.numerics.padding import SMALLEST_BUCKET, pad_rows
 from fidelium.randomness import Key
 from fidelium.space import Integer, Real, SearchSpace
@@ -40,7 +41,6 @@ from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Convolved, ConvolvedProcesses, MixedProcesses
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, Rows
 from fidelium.surrogates.gp.joint import GaussianProcess, JointPosterior
-from fidelium.surrogates.gp.kernels import Kernel
 
 NO_RIVALS = np.zeros((0, 1))
 
@@ -438,7 +438,7 @@ def test_only_the_best_designs_of_the_target_are_rivals_when_there_are_many(hist
 def test_a_posterior_that_is_no_joint_gaussian_is_refused(history_of, random_stack):
     with pytest.raises(SettingError, match="jointly Gaussian"):
         SMALL.rank(random_stack(2), history_of((2, 2)), (0, 1), Key((0,)))
-    assert isinstance(SURROGATE.fit(history_of((2, 2)).observations, Key((0,))), JointlyGaussian)
+    assert isinstance(SURROGATE.fit(history_of((2, 2)).observations, Key((0,))), ProcessPosterior)
 
 
 def test_the_strategy_is_a_convolved_process_with_predictive_entropy():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -17,12 +19,10 @@ from fidelium.experiments.report import ABLATION, write_report
 from fidelium.experiments.runner import initial_observations
 from fidelium.experiments.spec import make_spec, shipped_spec
 from fidelium.experiments.tables import ablation_table
-from fidelium.randomness import Key
 from fidelium.strategies.dnn_mfbo import dnn_mfbo
-from fidelium.surrogates.learning import LOWEST
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
-
-CENTRE = np.array([0.5, 0.5])
+from fidelium.surrogates.learning import LOWEST, normal_like
+from fidelium.surrogates.stacked_dnn.features import CosineFamily
+from fidelium.surrogates.stacked_dnn.priors import Kind, layer_prior
 
 
 @pytest.fixture(scope="module")
@@ -63,29 +63,33 @@ def test_what_is_no_part_is_refused():
         methods.resolve_method("without-luck")
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> CosineFamily:
     strategy: Any = methods.resolve_method(name)
     return strategy.surrogate.family
 
 
-@pytest.mark.parametrize(("name", "entry"), [("without-detail", 5), ("without-ripples", 1)])
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("without-detail", lambda theta: theta.detail.log_amplitude),
+        ("without-ripples", lambda theta: theta.noise.log_ripple),
+    ],
+)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_belief_in_nothing_changes_one_entry_of_theta(name, entry, kind):
-    drawn = CosineFamily().draw(CENTRE, True, Key((1,)))
-    below = np.linspace(-2.0, 1.0, 9)
-    whole = CosineFamily().prior(2, kind, drawn, below)
-    part = _family(name).prior(2, kind, drawn, below)
-    assert part.mean[entry] == LOWEST
-    assert np.array_equal(np.delete(part.mean, entry), np.delete(whole.mean, entry))
-    assert np.array_equal(np.delete(part.std, entry), np.delete(whole.std, entry))
+    below = normal_like(layer_prior(2, Kind.ALONE, None).mean, np.random.default_rng(0))
+    whole, part = (family.prior(2, kind, below) for family in (CosineFamily(), _family(name)))
+    assert entry(part.mean) == LOWEST
+    # put back what was removed: the rest is the same
+    restored = eqx.tree_at(lambda p: (entry(p.mean), entry(p.std)), part, (entry(whole.mean), entry(whole.std)))
+    assert all(jax.tree.leaves(jax.tree.map(np.array_equal, restored, whole)))
 
 
 def test_without_doubt_no_belief_moves():
-    drawn = CosineFamily().draw(CENTRE, False, Key((1,)))
-    prior = _family("without-doubt").prior(2, Kind.ALONE, drawn, None)
-    assert prior.moved(np.ones(len(prior.mean))) is prior
-    whole = CosineFamily().prior(2, Kind.ALONE, drawn, None)
-    assert np.any(whole.moved(np.ones(len(prior.mean))).mean != whole.mean)
+    prior, whole = (family.prior(2, Kind.ALONE, None) for family in (_family("without-doubt"), CosineFamily()))
+    ones = jax.tree.map(np.ones_like, prior.mean)
+    assert prior.moved(ones) is prior
+    assert np.all(whole.moved(ones).mean.process.log_lengths > whole.mean.process.log_lengths)
 
 
 @pytest.mark.parametrize("name", ["without-cheap-queries", "without-noise-in-gain"])

@@ -18,27 +18,27 @@ from fidelium.history import History, Query
 from fidelium.numerics.padding import SMALLEST_BUCKET
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
+from fidelium.strategies.dnn_mfbo import DnnMfbo
 from fidelium.strategies.registry import resolve
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.surrogates.stacked_dnn.architecture import Architecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import CosineFamily
-from fidelium.surrogates.stacked_dnn.features import Architecture
+from fidelium.surrogates.stacked_dnn.features import CosineFamily
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 
 # every space here has three columns, so that all tests share what is compiled
 BOX = SearchSpace({"a": Real(-5, 10), "b": Real(0, 15), "n": Integer(0, 9)})
 
-OURS = SurrogateStrategy(
+OURS = DnnMfbo(
     ClosedFormStack(CosineFamily(16, 8, 8, 4), members=2, steps=12),
     EntropySearch(joint_gain, draws=2, draw_starts=2, designs=Designs(pool=48, local=12, starts=3), together=True),
     reserve_last=True,
+    steady=Key((0, 0)),
 )
-PAPER = SurrogateStrategy(
+PAPER = DnnMfbo(
     VariationalStack(Architecture((8, 6)), epochs=50),
     EntropySearch(
         paper_gain, draws=4, draw_starts=4, designs=Designs(pool=12, local=0, starts=4), raise_to_incumbent=False
     ),
-    steady=None,
 )
 BOTH = pytest.mark.parametrize("strategy", [OURS, PAPER], ids=["ours", "paper"])
 
@@ -215,9 +215,9 @@ def test_without_data_the_cheapest_fidelity_is_asked_at_random_and_nothing_twice
 
 @BOTH
 def test_without_data_there_is_no_model(history_of, strategy):
-    with pytest.raises(NoDataError, match="nothing to learn a model from"):
+    with pytest.raises(NoDataError, match="nothing to fit a model to"):
         strategy.model(history_of(BOX), Key((0,)))
-    with pytest.raises(NoDataError, match="nothing to learn a model from"):
+    with pytest.raises(NoDataError, match="nothing to fit a model to"):
         strategy.model(history_of(BOX, failed=[Query(HERE, 0)]), Key((0,)))
 
 
@@ -249,7 +249,7 @@ def test_the_model_is_the_surrogates_posterior_in_the_objectives_units(history, 
 
 def test_the_papers_strategy_has_the_papers_numbers():
     strategy = resolve("dnn-mfbo-paper")
-    assert isinstance(strategy, SurrogateStrategy)
+    assert isinstance(strategy, DnnMfbo)
     assert strategy.surrogate == VariationalStack(Architecture((128, 128, 32)), epochs=5000, learning_rate=1e-3)
     assert strategy.acquisition == EntropySearch(
         paper_gain,

@@ -19,7 +19,7 @@ from fidelium.randomness import Key
 from fidelium.space import Integer, Params, Real, SearchSpace
 from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
-from fidelium.surrogates.stacked_dnn.families import CosineFamily
+from fidelium.surrogates.stacked_dnn.features import CosineFamily
 
 LINE = SearchSpace({"x": Real(0, 1), "n": Integer(0, 4)})
 
@@ -62,6 +62,9 @@ class Known(eqx.Module):
 
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.full(jnp.shape(value), self.noise_std**2)
+
+    def members(self) -> tuple[Known]:
+        return (self,)
 
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Known:
         return replace(self, var=self.var / (1 + len(fidelities) * self.var / self.noise_std**2))

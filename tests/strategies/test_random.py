@@ -9,7 +9,7 @@ from scipy.stats import kstest
 from fidelium.history import Query
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.strategies.random import RandomSearch
+from fidelium.strategies.initial_design import RandomSearch
 
 LINE = SearchSpace({"x": Real(-5, 10)})
 SMALL = SearchSpace({"n": Integer(0, 2), "c": Categorical(("u", "v"))})

@@ -16,10 +16,9 @@ from fidelium.history import Direction, History, Query, Trial, TrialState
 from fidelium.randomness import Key, trial_key
 from fidelium.space import Real, SearchSpace
 from fidelium.strategies.base import Modelled, Strategy
-from fidelium.strategies.dnn_mfbo import dnn_mfbo_paper
+from fidelium.strategies.dnn_mfbo import DnnMfbo, dnn_mfbo_paper
 from fidelium.strategies.initial_design import default_sizes
 from fidelium.strategies.searched import SearchedStrategy, initial_data
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.tuning import memory
@@ -43,10 +42,10 @@ class Told:
         return Scored(DEFAULT, -1.0), Scored(StackArchitecture((2, 2), (seen, seen), 1e-2), 0.0)
 
 
-def tiny(architecture: StackArchitecture) -> SurrogateStrategy:
+def tiny(architecture: StackArchitecture) -> DnnMfbo:
     designs = Designs(pool=12, local=0, starts=4)
     acquisition = EntropySearch(paper_gain, draws=4, draw_starts=4, designs=designs, raise_to_incumbent=False)
-    return SurrogateStrategy(replace(VariationalStack.of(architecture), epochs=20), acquisition, steady=None)
+    return DnnMfbo(replace(VariationalStack.of(architecture), epochs=20), acquisition)
 
 
 @pytest.fixture(autouse=True)
@@ -229,7 +228,7 @@ def test_the_papers_strategy_without_a_search_is_what_it_always_was():
     chosen = StackArchitecture((2, 3), (64, 32), 3e-3)
     for architecture, surrogate in ((None, VariationalStack()), (chosen, VariationalStack.of(chosen))):
         strategy = dnn_mfbo_paper(architecture)
-        assert isinstance(strategy, SurrogateStrategy)
+        assert isinstance(strategy, DnnMfbo)
         assert strategy.surrogate == surrogate
 
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fidelium.numerics.kernels import Kernel
 from fidelium.surrogates.gp.covariances import MixedProcesses
 from fidelium.surrogates.gp.exact import ExactGP, Rows
-from fidelium.surrogates.gp.kernels import Kernel
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "botorch.json").read_text())
 same = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)  # the same formulas: only rounding differs

@@ -9,8 +9,7 @@ import pytest
 from fidelium.errors import NoDataError, SettingError
 from fidelium.history import Observations
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.architecture import FEATURES, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Architecture
+from fidelium.surrogates.stacked_dnn.architecture import FEATURES, Architecture, StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.tuning.cross_validation import comparable_fidelities, require_comparable
 from fidelium.tuning.search import Scored, best, few_architectures

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,10 +13,9 @@ import pytest
 from fidelium.history import Observations
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Posterior
-from fidelium.surrogates.ensemble import Ensemble, versions
+from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.gp.covariances import Coregionalised
-from fidelium.surrogates.gp.joint import GaussianProcess
+from fidelium.surrogates.gp.joint import GaussianProcess, JointPosterior
 
 X = jnp.array([0.37])
 UNITS = Scale(centre=1.0, spread=2.0), Scale(centre=-3.0, spread=0.5, shift=0.2, scale=4.0)
@@ -23,7 +24,7 @@ SCALES = (Scale(), Scale(centre=2.0, spread=3.0)), (Scale(centre=50.0, spread=10
 
 
 @pytest.fixture(scope="module")
-def members() -> list[Posterior]:
+def members() -> list[JointPosterior]:
     """Two processes that learned different things."""
 
     def seen(steepness: float) -> list[Observations]:
@@ -34,9 +35,15 @@ def members() -> list[Posterior]:
     return [surrogate.fit(seen(steepness), Key((0,))) for steepness in (5.0, 9.0)]
 
 
+def in_scales(member: JointPosterior, scales: tuple[Scale, ...]) -> JointPosterior:
+    """The member as if its values were in these units."""
+    return JointPosterior(member.process, member.noise, jnp.asarray([astuple(scale) for scale in scales]))
+
+
 @pytest.fixture(scope="module")
 def ensemble(members) -> Ensemble:
-    return Ensemble.of(jax.tree.map(lambda *leaves: jnp.stack(leaves), *members), SCALES, UNITS)
+    in_units = [in_scales(member, scales) for member, scales in zip(members, SCALES, strict=True)]
+    return Ensemble.of(in_units, UNITS)
 
 
 def outward(scale: Scale, value: float | jax.Array) -> float:
@@ -67,7 +74,7 @@ def test_draws_take_turns_and_are_those_of_the_members(ensemble):
     paths = ensemble.draw_paths(jr.key(0), 5)
     values = paths(X)
     assert values.shape == (5,)
-    for i, member in enumerate(versions(ensemble)):
+    for i, member in enumerate(ensemble.members()):
         drawn = member.draw_paths(jr.split(jr.key(0), 2)[i], 3)(X)
         ours = [outward(UNITS[1], value) for value in values[i::2]]
         np.testing.assert_allclose(ours, [outward(SCALES[i][1], value) for value in drawn[: len(ours)]], rtol=1e-9)
@@ -93,5 +100,14 @@ def test_the_noise_is_the_members_on_average(members, ensemble):
     assert ours == pytest.approx(np.mean(each), rel=1e-9)
 
 
-def test_another_posterior_is_its_own_only_version(members):
-    assert versions(members[0]) == (members[0],)
+def test_another_posterior_is_its_own_only_member(members):
+    assert members[0].members() == (members[0],)
+
+
+def test_given_conditions_every_member(ensemble):
+    x = np.array([[0.37]])
+    conditioned = ensemble.given(x, [1])
+    for before, after in zip(ensemble.members(), conditioned.members(), strict=True):
+        expected = before.given(x, [1]).marginals(X)
+        np.testing.assert_array_equal(after.marginals(X), expected)
+    assert float(conditioned.marginals(X)[1][1]) < float(ensemble.marginals(X)[1][1])

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
 from fidelium.randomness import Key
-from fidelium.surrogates.learning import Prior
-from fidelium.surrogates.stacked_dnn.families import DETAIL_AMPLITUDE, CosineFamily, DenseFamily, Kind
-from fidelium.surrogates.stacked_dnn.features import ACTIVATIONS, Architecture, CosineFeatures, DenseFeatures, all_of
-from fidelium.surrogates.stacked_dnn.noise import PARTS
+from fidelium.surrogates.learning import Prior, normal_like, ravel, unravel
+from fidelium.surrogates.stacked_dnn.architecture import ACTIVATIONS, Architecture, DenseFeatures
+from fidelium.surrogates.stacked_dnn.features import CosineFamily, CosineFeatures, all_of
+from fidelium.surrogates.stacked_dnn.priors import DETAIL_AMPLITUDE, Kind, LayerParameters, layer_prior
 
 DIMENSION = 2
 CENTRE = np.array([0.3, 0.6])
@@ -31,21 +28,30 @@ DRAWS = 16
 X, OTHER = jnp.array([0.2, 0.7]), jnp.array([0.5, 0.4])
 
 
-def theta_below(family: CosineFamily | DenseFamily) -> NDArray[np.float64]:
+def moved(theta: LayerParameters, scale: float, seed: int) -> LayerParameters:
+    """The parameters with a normal number added to every entry."""
+    step = normal_like(theta, np.random.default_rng(seed))
+    return jax.tree.map(lambda entry, step: np.asarray(entry + scale * step), theta, step)
+
+
+def theta_below() -> LayerParameters:
     """What may have been learned in a lowest layer."""
-    mean = family.prior(DIMENSION, Kind.ALONE, family.draw(CENTRE, False, Key((9,))), None).mean
-    return mean + np.random.default_rng(9).normal(scale=0.3, size=len(mean))
+    return moved(layer_prior(DIMENSION, Kind.ALONE, None).mean, 0.3, 9)
 
 
-def prior_of(family: CosineFamily | DenseFamily, has_below: bool, kind: Kind, drawn: eqx.Module) -> Prior:
-    return family.prior(DIMENSION, kind, drawn, theta_below(family) if has_below else None)
+def prior_of(has_below: bool, kind: Kind) -> Prior[LayerParameters]:
+    return layer_prior(DIMENSION, kind, theta_below() if has_below else None)
+
+
+def at(theta: LayerParameters) -> LayerParameters:
+    return jax.tree.map(jnp.asarray, theta)
 
 
 def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> CosineFeatures:
     """A wide cosine network with random parameters, the same for every seed of its frequencies."""
-    drawn = family.draw(CENTRE, has_below, Key((seed,)))
-    count = len(prior_of(family, has_below, Kind.FREE, drawn).mean)
-    return family.features(drawn, jnp.asarray(np.random.default_rng(1).normal(-0.3, 0.3, size=count)))
+    like = prior_of(has_below, Kind.FREE).mean
+    theta = jax.tree.map(lambda step: jnp.asarray(-0.3 + 0.3 * step), normal_like(like, np.random.default_rng(1)))
+    return family.features(family.draw(CENTRE, has_below, Key((seed,))), theta)
 
 
 def squared_distance(log_length: Array) -> float:
@@ -65,8 +71,9 @@ def test_cosine_features_of_x_are_the_process_of_their_kernel(name, kernel):
     products = []
     for seed in range(DRAWS):
         features = cosine(False, replace(WIDE, kernel=name), seed)
+        process = features.process.learned
         at_x, at_other = (features.of_x(x)[: 2 * WIDE.pairs] for x in (X, OTHER))
-        r, variance = math.sqrt(squared_distance(features.log_length)), math.exp(2 * float(features.log_amplitude))
+        r, variance = math.sqrt(squared_distance(process.log_lengths)), math.exp(2 * float(process.log_amplitude))
         assert float(at_x @ at_x) == pytest.approx(variance, rel=1e-12)
         products.append(float(at_x @ at_other) / variance - kernel(r))
     assert np.mean(products) == pytest.approx(0.0, abs=3e-3)
@@ -78,14 +85,14 @@ def test_the_detail_is_a_process_of_short_lengths_under_a_bell(has_below):
     products = []
     for seed in range(DRAWS):
         features = cosine(has_below, seed=seed)
-        detail = features.detail
+        detail = features.detail.learned
         at_x, at_other = (features.of_x(x)[2 * WIDE.pairs :] for x in (X, OTHER))
         bells = [
             math.exp(float(detail.log_amplitude) - 0.5 * np.sum((x - CENTRE) ** 2) / math.exp(2 * detail.log_radius))
             for x in (X, OTHER)
         ]
         assert float(at_x @ at_x) == pytest.approx(bells[0] ** 2, rel=1e-12)
-        kernel = squared_exponential(math.sqrt(squared_distance(detail.log_length)))
+        kernel = squared_exponential(math.sqrt(squared_distance(detail.log_lengths)))
         products.append(float(at_x @ at_other) / (bells[0] * bells[1]) - kernel)
     assert np.mean(products) == pytest.approx(0.0, abs=3e-3)
     assert np.max(np.abs(products)) < 0.01
@@ -93,7 +100,7 @@ def test_the_detail_is_a_process_of_short_lengths_under_a_bell(has_below):
 
 def test_far_from_the_best_design_there_is_no_detail():
     drawn = SMALL.draw(CENTRE, False, Key((3,)))
-    features = SMALL.features(drawn, jnp.asarray(prior_of(SMALL, False, Kind.ALONE, drawn).mean))
+    features = SMALL.features(drawn, at(prior_of(False, Kind.ALONE).mean))
     near, far = (np.linalg.norm(features.detail(jnp.asarray(CENTRE + away))) for away in (0.0, 0.5))
     assert near == pytest.approx(DETAIL_AMPLITUDE, rel=1e-12)
     assert far < 1e-9 * near
@@ -103,10 +110,10 @@ def test_cosine_features_of_both_are_a_smooth_process_a_line_and_a_bias():
     products = []
     for seed in range(DRAWS):
         features = cosine(True, seed=seed)
-        relation = features.relation
-        assert relation is not None
+        assert features.relation is not None
+        relation = features.relation.learned
         f, g = 0.4, -0.8
-        far = squared_distance(relation.log_length) + ((f - g) / math.exp(float(relation.log_below_length))) ** 2
+        far = squared_distance(relation.log_lengths) + ((f - g) / math.exp(float(relation.log_below_length))) ** 2
         variance, slope = math.exp(2 * float(relation.log_amplitude)), math.exp(2 * float(relation.log_slope))
         at_x, at_other = features.of_both(X, jnp.asarray(f)), features.of_both(OTHER, jnp.asarray(g))
         assert float(at_x @ at_x) == pytest.approx(variance + slope * f**2 + 1, rel=1e-12)
@@ -128,61 +135,75 @@ def test_draws_repeat_with_the_key_and_only_with_it():
     assert not np.any(np.asarray(first.of_x) == np.asarray(other.of_x))
 
 
-@pytest.mark.parametrize("family", [SMALL, DenseFamily(Architecture((5, 3), "tanh"))], ids=["cosine", "dense"])
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("has_below", [False, True])
-def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(family, kind, has_below):
-    drawn = family.draw(CENTRE, has_below, Key((3,)))
-    prior = prior_of(family, has_below, kind, drawn)
-    assert np.all((prior.lower < prior.mean) & (prior.mean < prior.upper))
-    assert np.all(prior.std > 0)
+def test_the_prior_mean_is_inside_the_search_box_and_fits_the_features(kind, has_below):
+    drawn, prior = SMALL.draw(CENTRE, has_below, Key((3,))), prior_of(has_below, kind)
+    lower, mean, upper, std = (ravel(part) for part in (prior.lower, prior.mean, prior.upper, prior.std))
+    assert np.all((lower < mean) & (mean < upper))
+    assert np.all(std > 0)
     below = jnp.array(0.3) if has_below else None
 
     def every_feature(theta):
-        features = family.features(drawn, theta)
+        features = SMALL.features(drawn, theta)
         return jnp.concatenate([features.of_x(X), features.of_both(X, below)])
 
-    # every entry of theta but the noise moves the features: none is left over, none is missing
-    jacobian = np.asarray(jax.jacfwd(every_feature)(jnp.asarray(prior.mean + 0.01)))
-    moves = np.any(jacobian != 0, axis=0)
-    assert not np.any(moves[:PARTS])
-    assert np.all(moves[PARTS:])
+    # every parameter but the noise moves the features: none is left over, none is missing
+    jacobian = jax.jacfwd(every_feature)(jax.tree.map(lambda entry: jnp.asarray(entry + 0.01), prior.mean))
+    moves = jax.tree.map(lambda columns: np.any(np.asarray(columns) != 0, axis=0).astype(float), jacobian)
+    assert not np.any(ravel(moves.noise))
+    assert np.all(ravel((moves.process, moves.detail, moves.relation)))
+
+
+def test_noise_and_detail_are_not_doubted_and_all_else_as_far_as_it_is_unknown():
+    prior = prior_of(True, Kind.FREE)
+    assert prior.doubt is not None
+    assert not np.any(ravel((prior.doubt.noise, prior.doubt.detail)))
+    known, unknown = ((part.process, part.relation) for part in (prior.doubt, prior.std))
+    np.testing.assert_array_equal(ravel(known), ravel(unknown))
+
+
+def test_parameters_are_ravelled_in_the_order_of_their_names_and_back():
+    theta = prior_of(True, Kind.FREE).mean
+    parts = [theta.noise, theta.process, theta.detail, theta.relation]
+    vector = ravel(theta)
+    np.testing.assert_array_equal(vector, np.concatenate([ravel(part) for part in parts]))
+    for again in (unravel(theta, vector), unravel(theta, jnp.asarray(vector))):
+        assert jax.tree.structure(again) == jax.tree.structure(theta)
+        assert all(jax.tree.leaves(jax.tree.map(np.array_equal, again, theta)))
 
 
 def test_a_layer_that_stands_alone_hardly_sees_the_one_below():
-    family = SMALL
-    drawn = family.draw(CENTRE, True, Key((3,)))
+    drawn = SMALL.draw(CENTRE, True, Key((3,)))
 
     def effect(kind: Kind) -> float:
-        features = family.features(drawn, jnp.asarray(prior_of(family, True, kind, drawn).mean))
+        features = SMALL.features(drawn, at(prior_of(True, kind).mean))
         low, high = (all_of(features, X, jnp.array(below)) for below in (-1.0, 1.0))
         return float(jnp.linalg.norm(high - low))
 
     assert effect(Kind.ALONE) < 0.01 < 0.2 < effect(Kind.RESIDUAL) < effect(Kind.FREE)
-    lengths = slice(1 + PARTS, 1 + PARTS + DIMENSION)
-    alone, lowest = prior_of(family, True, Kind.ALONE, drawn), prior_of(family, False, Kind.ALONE, drawn)
-    np.testing.assert_array_equal(alone.mean[lengths], lowest.mean[lengths])  # and learns its lengths by itself
+    alone, lowest = prior_of(True, Kind.ALONE).mean, prior_of(False, Kind.ALONE).mean
+    np.testing.assert_array_equal(alone.process.log_lengths, lowest.process.log_lengths)  # learns them by itself
 
 
 @pytest.mark.parametrize("kind", [Kind.FREE, Kind.RESIDUAL])
 def test_the_lengths_and_the_detail_of_a_layer_are_believed_to_be_those_learned_below(kind):
-    drawn, below = SMALL.draw(CENTRE, True, Key((3,))), theta_below(SMALL)
-    moved = below + np.random.default_rng(0).normal(size=len(below))
-    first, second = (SMALL.prior(DIMENSION, kind, drawn, theta) for theta in (below, moved))
-    shared = slice(1 + PARTS, 3 + PARTS + 2 * DIMENSION)  # lengths of x; amplitude, radius and lengths of the detail
-    np.testing.assert_allclose((second.mean - first.mean)[shared], (moved - below)[shared], rtol=1e-12)
-    np.testing.assert_array_equal(np.delete(first.mean, shared), np.delete(second.mean, shared))
-    np.testing.assert_array_equal(first.std, second.std)
-    for prior, theta in ((first, below), (second, moved)):
-        at_mean, learned = (
-            SMALL.features(drawn, jnp.asarray(each)) for each in (prior.mean, np.resize(theta, len(prior.mean)))
-        )
-        np.testing.assert_array_equal(at_mean.log_length, learned.log_length)
-        np.testing.assert_array_equal(at_mean.detail.log_length, learned.detail.log_length)
-        assert at_mean.detail.log_radius == learned.detail.log_radius
-        assert at_mean.detail.log_amplitude < learned.detail.log_amplitude  # part of it is passed up
-    lowest = SMALL.prior(DIMENSION, kind, drawn, None)
-    assert np.all(first.std[1 + PARTS : 1 + PARTS + DIMENSION] < lowest.std[1 + PARTS : 1 + PARTS + DIMENSION])
+    below = theta_below()
+    other = moved(below, 1.0, 0)
+    first, second = (layer_prior(DIMENSION, kind, theta) for theta in (below, other))
+    for prior, theta in ((first, below), (second, other)):
+        np.testing.assert_array_equal(prior.mean.process.log_lengths, theta.process.log_lengths)
+        np.testing.assert_array_equal(prior.mean.detail.log_lengths, theta.detail.log_lengths)
+        assert prior.mean.detail.log_radius == theta.detail.log_radius
+        assert prior.mean.detail.log_amplitude < theta.detail.log_amplitude  # part of it is passed up
+    passed_up = second.mean.detail.log_amplitude - first.mean.detail.log_amplitude
+    assert passed_up == pytest.approx(float(other.detail.log_amplitude - below.detail.log_amplitude), rel=1e-12)
+    # and nothing else depends on what was learned below
+    rest = [(p.mean.noise, p.mean.process.log_amplitude, p.mean.relation) for p in (first, second)]
+    np.testing.assert_array_equal(ravel(rest[0]), ravel(rest[1]))
+    np.testing.assert_array_equal(ravel(first.std), ravel(second.std))
+    lowest = layer_prior(DIMENSION, kind, None)
+    assert np.all(first.std.process.log_lengths < lowest.std.process.log_lengths)
 
 
 def test_a_dense_network_by_hand():
@@ -210,15 +231,6 @@ def test_dense_gradients_match_finite_differences(activation):
 
     difference = (along(jnp.asarray(1e-5)) - along(jnp.asarray(-1e-5))) / 2e-5
     assert float(jax.grad(along)(0.0)) == pytest.approx(float(difference), rel=1e-5, abs=1e-9)
-
-
-def test_the_dense_family_starts_at_the_network_it_drew():
-    family = DenseFamily(Architecture((7, 4), "silu"))
-    drawn = family.draw(CENTRE, True, Key((5,)))
-    prior = prior_of(family, True, Kind.FREE, drawn)
-    network = family.features(drawn, jnp.asarray(prior.mean))
-    np.testing.assert_array_equal(network.of_both(X, jnp.array(0.1)), drawn.network.of_both(X, jnp.array(0.1)))
-    assert len(prior.mean) == PARTS + len(ravel_pytree(drawn.network)[0])
 
 
 def test_initial_weights_are_glorots_truncated_at_two_deviations():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,7 +17,7 @@ from scipy.stats import multivariate_normal
 
 from fidelium.errors import SettingError
 from fidelium.history import Observations
-from fidelium.numerics.spectral import frequencies
+from fidelium.numerics.kernels import Kernel, frequencies
 from fidelium.randomness import Key
 from fidelium.surrogates.gp.covariances import (
     BIAS,
@@ -26,11 +27,12 @@ from fidelium.surrogates.gp.covariances import (
     Coregionalised,
     CovarianceFamily,
     Independent,
+    LatentParameters,
 )
-from fidelium.surrogates.gp.exact import JITTERS, Covariance, ExactGP, Rows, log_evidence
+from fidelium.surrogates.gp.exact import JITTERS, Covariance, ExactGP, Rows, process_log_evidence
 from fidelium.surrogates.gp.joint import GaussianProcess
-from fidelium.surrogates.gp.kernels import Kernel
-from fidelium.surrogates.gp.nonlinear import LayerCovariance, NonlinearAutoregressive, Relation
+from fidelium.surrogates.gp.nonlinear import LayerCovariance, NonlinearAutoregressive, RelationCovariance
+from fidelium.surrogates.learning import ProcessParameters, normal_like
 from fidelium.surrogates.multitask_nn import SharedFeatures
 
 DIMENSION, FIDELITIES, COUNT = 2, 3, 12
@@ -38,7 +40,7 @@ FAMILIES: dict[str, CovarianceFamily] = {
     "independent": Independent(),
     "independent, matern52": Independent("matern52"),
     "additive": Additive(),
-    "additive, rho = 1": Additive(rho=1.0),
+    "additive, rho = 0.5": Additive(rho=0.5),
     "coregionalised": Coregionalised(),
     "convolved": Convolved(),
     "shared features": SharedFeatures(),
@@ -49,8 +51,9 @@ EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES
 def of(family: CovarianceFamily, seed: int = 0) -> Covariance:
     """The covariance at a point drawn from the prior of theta."""
     prior = family.prior(DIMENSION, FIDELITIES, Key((seed,)))
-    theta = prior.mean + 0.5 * prior.std * np.random.default_rng(seed).normal(size=len(prior.mean))
-    return family.covariance(jnp.asarray(theta), DIMENSION, FIDELITIES)
+    step = normal_like(prior.mean, np.random.default_rng(seed))
+    theta = jax.tree.map(lambda mean, std, step: jnp.asarray(mean + 0.5 * std * step), prior.mean, prior.std, step)
+    return family.covariance(theta, FIDELITIES)
 
 
 def some_points(count: int = COUNT, seed: int = 1) -> tuple[Array, Array]:
@@ -107,7 +110,7 @@ def test_the_evidence_is_scipys_normal_density(family):
     rows = some_rows(at)
     gram = np.asarray(matrix(of(family), at, at)) + np.diag(np.asarray(rows.noise_var))
     expected = multivariate_normal.logpdf(np.asarray(rows.y), cov=gram)  # pyright: ignore[reportArgumentType]
-    assert float(jax.jit(log_evidence)(of(family), rows)) == pytest.approx(expected, rel=1e-8)
+    assert float(jax.jit(process_log_evidence)(of(family), rows)) == pytest.approx(expected, rel=1e-8)
 
 
 @EVERY_FAMILY
@@ -130,7 +133,9 @@ def test_mean_and_covariance_are_those_of_conditioned_normals(family):
 def test_padding_changes_nothing():
     family, at, other = Coregionalised(), some_points(), some_points(5, seed=3)
     plain, padded = some_rows(at), some_rows(at, padding=20)
-    assert float(log_evidence(of(family), padded)) == pytest.approx(float(log_evidence(of(family), plain)), rel=1e-12)
+    assert float(process_log_evidence(of(family), padded)) == pytest.approx(
+        float(process_log_evidence(of(family), plain)), rel=1e-12
+    )
     for found, expected in zip(
         moments(process_of(family, padded), other), moments(process_of(family, plain), other), strict=True
     ):
@@ -208,30 +213,27 @@ def test_covariances_are_symmetric_and_positive_definite(family):
 # --- how fidelities belong together
 
 
-def cross_correlations(family: CovarianceFamily, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def cross_correlations(family: CovarianceFamily, theta: Any) -> NDArray[np.float64]:
     """Correlations of all fidelities at one point."""
-    covariance = family.covariance(jnp.asarray(theta), DIMENSION, FIDELITIES)
+    covariance = family.covariance(jax.tree.map(jnp.asarray, theta), FIDELITIES)
     at = (jnp.full((FIDELITIES, DIMENSION), 0.4), jnp.arange(FIDELITIES))
     k = np.asarray(matrix(covariance, at, at))
     return k / np.sqrt(np.outer(np.diag(k), np.diag(k)))
 
 
 def test_additive_fidelities_with_rho_0_are_independent():
-    theta = Additive().prior(DIMENSION, FIDELITIES, Key((0,))).mean
-    theta[-2:] = 0.0
-    np.testing.assert_allclose(cross_correlations(Additive(), theta), np.eye(FIDELITIES), atol=1e-15)
+    family = Additive(rho=0.0)
+    theta = family.prior(DIMENSION, FIDELITIES, Key((0,))).mean
+    np.testing.assert_allclose(cross_correlations(family, theta), np.eye(FIDELITIES), atol=1e-15)
     # and the process of every fidelity is that of the independent ones with the same amplitudes and lengths
     at = some_points()
-    additive = Additive().covariance(jnp.asarray(theta), DIMENSION, FIDELITIES)
-    independent = Independent().covariance(jnp.asarray(theta[:-2]), DIMENSION, FIDELITIES)
+    additive, independent = (each.covariance(theta, FIDELITIES) for each in (family, Independent()))
     np.testing.assert_allclose(matrix(additive, at, at), matrix(independent, at, at), rtol=1e-13)
 
 
 def test_additive_fidelities_with_rho_1_share_all_of_the_lower_one():
     family = Additive(rho=1.0)
-    covariance = family.covariance(
-        jnp.asarray(family.prior(DIMENSION, FIDELITIES, Key((0,))).mean), DIMENSION, FIDELITIES
-    )
+    covariance = family.covariance(family.prior(DIMENSION, FIDELITIES, Key((0,))).mean, FIDELITIES)
     x, other = jnp.array([0.2, 0.3]), jnp.array([0.4, 0.9])
     low = covariance((x, jnp.asarray(0)), (other, jnp.asarray(0)))
     for m in (1, 2):  # cov(f_m, f_1) = cov(f_1, f_1), for f_m = f_1 + independent parts
@@ -239,47 +241,51 @@ def test_additive_fidelities_with_rho_1_share_all_of_the_lower_one():
 
 
 def test_the_autoregression_is_that_of_kennedy_and_ohagan():
-    rho = np.array([0.7, -1.3])
-    theta = Additive().prior(DIMENSION, FIDELITIES, Key((0,))).mean
-    theta[-2:] = rho
-    each = theta[:-2].reshape(FIDELITIES, 1 + DIMENSION)
+    rho = -1.3
+    theta = Additive(rho=rho).prior(DIMENSION, FIDELITIES, Key((0,))).mean
     x, other = np.array([0.2, 0.3]), np.array([0.4, 0.9])
-    kappa = [np.exp(2 * a) * (np.exp(-0.5 * np.sum(((x - other) / np.exp(l)) ** 2)) + BIAS) for a, *l in each]
-    covariance = Additive().covariance(jnp.asarray(theta), DIMENSION, FIDELITIES)
+    kappa = [
+        np.exp(2 * each.log_amplitude) * (np.exp(-0.5 * np.sum(((x - other) / np.exp(each.log_lengths)) ** 2)) + BIAS)
+        for each in theta
+    ]
+    covariance = Additive(rho=rho).covariance(theta, FIDELITIES)
     at, towards = (jnp.asarray(x), jnp.asarray(2)), (jnp.asarray(other), jnp.asarray(1))
-    # cov(f_3, f_2) = rho_3 var f_2 = rho_3 (rho_2^2 kappa_1 + kappa_2)
-    assert float(covariance(at, towards)) == pytest.approx(rho[1] * (rho[0] ** 2 * kappa[0] + kappa[1]), rel=1e-12)
+    # cov(f_3, f_2) = rho var f_2 = rho (rho^2 kappa_1 + kappa_2)
+    assert float(covariance(at, towards)) == pytest.approx(rho * (rho**2 * kappa[0] + kappa[1]), rel=1e-12)
 
 
 def test_coregionalised_fidelities_with_omega_0_are_independent():
     family = Coregionalised()
-    theta = family.prior(DIMENSION, FIDELITIES, Key((0,))).mean.reshape(2, -1)
-    theta[:, :FIDELITIES] = 0.0
-    np.testing.assert_allclose(cross_correlations(family, theta.ravel()), np.eye(FIDELITIES), atol=1e-15)
+    theta = family.prior(DIMENSION, FIDELITIES, Key((0,))).mean
+    theta = eqx.tree_at(lambda theta: [each.loadings for each in theta], theta, replace_fn=np.zeros_like)
+    np.testing.assert_allclose(cross_correlations(family, theta), np.eye(FIDELITIES), atol=1e-15)
 
 
 def test_coregionalisation_is_equation_2_of_the_paper():
-    theta = np.array([0.9, -0.4, 0.3, *np.log([0.2, 0.1, 0.5]), *np.log([0.3, 0.6])])
-    covariance = Coregionalised(latent=1).covariance(jnp.asarray(theta), DIMENSION, FIDELITIES)
+    loadings, own_vars = np.array([0.9, -0.4, 0.3]), np.array([0.2, 0.1, 0.5])
+    theta = LatentParameters(loadings, np.log(own_vars), np.log([0.3, 0.6]))
+    covariance = Coregionalised(latent=1).covariance((theta,), FIDELITIES)
     at = (jnp.full((FIDELITIES, DIMENSION), 0.4), jnp.arange(FIDELITIES))
-    b = np.outer(theta[:3], theta[:3]) + np.diag([0.2, 0.1, 0.5])
+    b = np.outer(loadings, loadings) + np.diag(own_vars)
     np.testing.assert_allclose(matrix(covariance, at, at), b * (1 + BIAS), rtol=1e-13)
 
 
 def test_shared_features_with_r_0_are_perrones_independent_heads():
     family = SharedFeatures()
     theta = family.prior(DIMENSION, FIDELITIES, Key((0,))).mean
-    theta[0] = -1e3
-    np.testing.assert_allclose(cross_correlations(family, theta), np.eye(FIDELITIES), atol=1e-12)
-    theta[0] = np.log(0.7 / 0.3)
+    apart, related = (
+        eqx.tree_at(lambda theta: theta.logit_correlation, theta, np.asarray(logit))
+        for logit in (-1e3, np.log(0.7 / 0.3))
+    )
+    np.testing.assert_allclose(cross_correlations(family, apart), np.eye(FIDELITIES), atol=1e-12)
     expected = 0.3 * np.eye(FIDELITIES) + 0.7
-    np.testing.assert_allclose(cross_correlations(family, theta), expected, rtol=1e-12)
+    np.testing.assert_allclose(cross_correlations(family, related), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("pair", [(0, 0), (0, 1), (1, 1), (0, 2), (1, 2)])
 def test_the_convolved_covariance_is_a_numerical_convolution(pair):
     length, widths, amplitudes = 0.3, np.array([0.05, 0.2, 0.6]), np.array([1.0, 0.7, 1.4])
-    nothing = Independent().covariance(jnp.asarray([-40.0, 0.0] * 3), 1, 3)
+    nothing = Independent().covariance((ProcessParameters(np.asarray(-40.0), np.zeros(1)),) * 3, 3)
     covariance = ConvolvedProcesses(
         jnp.log(amplitudes), 2 * jnp.log(widths)[:, None], 2 * jnp.log(jnp.array([length])), nothing
     )
@@ -314,7 +320,7 @@ def test_features_stand_for_the_covariance(family):
 
 @pytest.mark.parametrize("kernel", ["rbf", "matern52"])
 def test_features_stand_for_the_covariance_of_a_layer(kernel):
-    relation = Relation(jnp.log(0.8), jnp.log(0.5), Kernel(jnp.log(jnp.array([0.5, 0.9, 1.5]))))
+    relation = RelationCovariance(jnp.log(0.8), jnp.log(0.5), Kernel(jnp.log(jnp.array([0.5, 0.9, 1.5]))))
     covariance = LayerCovariance(jnp.log(0.6), Kernel(jnp.log(jnp.array([0.4, 0.7])), kernel), relation)
     at = (some_points()[0], jnp.asarray(np.random.default_rng(4).normal(size=COUNT)))
     drawn = (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fidelium.numerics import linalg
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import VARIANCE_FLOOR
-from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
+from fidelium.surrogates.stacked_dnn.variational import NetworkLayer, StackPosterior
 
 X = jnp.array([0.3, 0.8])
 POINTS = jnp.asarray(np.random.default_rng(5).random((6, 2)))
@@ -36,22 +36,21 @@ def affine_stack(fidelities: int, nodes: int = 5) -> StackPosterior:
     for m in range(fidelities):
         count = 3 if m == 0 else 4
         root = 0.3 * np.tril(generator.normal(size=(count, count)))
-        mean, slope = generator.normal(size=count), float(m % 2)
-        layers.append(Layer(AffineFeatures(), *(jnp.asarray(part) for part in (slope, mean, root, 0.01))))
+        mean = generator.normal(size=count)
+        layers.append(NetworkLayer(AffineFeatures(), *(jnp.asarray(part) for part in (mean, root, 0.01))))
     return StackPosterior.of(layers, [Scale()] * fidelities, nodes)
 
 
-def affine_step(layer: Layer, x: Array, mean: float, variance: float) -> tuple[float, float]:
-    """Moments of slope f + w . [x, f, 1] for independent w ~ q and f ~ N(mean, variance), in closed form."""
+def affine_step(layer: NetworkLayer, x: Array, mean: float, variance: float) -> tuple[float, float]:
+    """Moments of w . [x, f, 1] for independent w ~ q and f ~ N(mean, variance), in closed form."""
     mu, covariance = np.asarray(layer.weight_mean), np.asarray(layer.weight_root @ layer.weight_root.T)
     phi = np.array([*np.asarray(x), mean, 1.0])
-    slope = float(layer.slope) + mu[2]
     # Var = E[phi S phi] + Var[mean], and E[f^2] = mean^2 + variance
-    spread = phi @ covariance @ phi + variance * (covariance[2, 2] + slope**2)
-    return float(layer.slope) * mean + float(mu @ phi), float(spread)
+    spread = phi @ covariance @ phi + variance * (covariance[2, 2] + mu[2] ** 2)
+    return float(mu @ phi), float(spread)
 
 
-def through(layer: Layer, x: Array, below: NDArray[np.float64], key: Array) -> NDArray[np.float64]:
+def through(layer: NetworkLayer, x: Array, below: NDArray[np.float64], key: Array) -> NDArray[np.float64]:
     """f_m at each value of f_{m-1}, with weights drawn from q(w) for each."""
     noise = jr.normal(key, (len(below), layer.weight_mean.shape[0]))
     weights = layer.weight_mean[None, :] + noise @ layer.weight_root.T
@@ -155,7 +154,7 @@ def test_variances_are_positive_even_where_everything_is_known():
     assert np.all(np.isfinite(slopes))
 
 
-def features_of(layer: Layer, x: Array, below: Array | None) -> Array:
+def features_of(layer: NetworkLayer, x: Array, below: Array | None) -> Array:
     return jnp.concatenate([layer.features.of_x(x), layer.features.of_both(x, below)])
 
 
@@ -203,7 +202,7 @@ def test_the_variance_given_n_times_falls_as_one_over_n(random_stack):
     assert moments(posterior)[1][0] == pytest.approx(1 / (1 / first + 5 / noise), rel=1e-8)
 
 
-def covariance(layer: Layer) -> NDArray[np.float64]:
+def covariance(layer: NetworkLayer) -> NDArray[np.float64]:
     return np.asarray(layer.weight_root @ layer.weight_root.T)
 
 
@@ -297,7 +296,7 @@ def test_gradients_of_the_marginals_match_finite_differences(random_stack):
 
 
 def test_the_units_of_the_values_come_back_as_they_went_in(random_stack):
-    scales = [Scale(1.5, 2.5, 1.25, 0.1, 0.9), Scale(-1e12, 1e12)]
+    scales = [Scale(1.5, 2.5, 0.1, 0.9), Scale(-1e12, 1e12)]
     assert StackPosterior.of(random_stack(2).layers, scales, 5).scales() == tuple(scales)
 
 

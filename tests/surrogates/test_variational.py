@@ -16,7 +16,7 @@ from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.padding import PaddedData, pad
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
+from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures
 from fidelium.surrogates.stacked_dnn.variational import VariationalLayer, VariationalStack, _train, bound
 
 SMALL = Architecture((6, 4), "tanh")

@@ -15,12 +15,11 @@ from fidelium.errors import NoDataError, SettingError
 from fidelium.history import Observations
 from fidelium.numerics.padding import pad
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.architecture import FEATURES, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
-from fidelium.surrogates.stacked_dnn.variational import _train, climb, units_of
+from fidelium.surrogates.stacked_dnn.architecture import FEATURES, Architecture, DenseFeatures, StackArchitecture
+from fidelium.surrogates.stacked_dnn.variational import _train, climb, standard_units
 from fidelium.tuning import cross_validation
 from fidelium.tuning.cross_validation import (
-    LOWEST,
+    LEAST_LOG_DENSITY,
     CrossValidation,
     Split,
     _log_density,
@@ -86,7 +85,8 @@ def test_a_padded_network_is_the_same_function(depth, width):
 def test_a_padded_stack_learns_what_the_small_one_learns_and_its_padding_stays():
     observations = observed(9, 6)
     data = tuple(
-        pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units_of(observations), strict=True)
+        pad(seen.unit_x, unit.inward(seen.y))
+        for seen, unit in zip(observations, standard_units(observations), strict=True)
     )
     key, epochs, shape = jr.key(3), 60, common_shape([SMALL, LARGE])
     small = draw_layers(SMALL, SMALL, 1, Key((0,)))
@@ -156,13 +156,13 @@ def test_a_sensible_learning_rate_scores_higher_than_an_absurd_one():
     unlearned = norm.logpdf(1.0)  # a prediction that knows mean and spread of the values, and nothing else
     assert sensible > unlearned + 0.3
     assert idle < unlearned
-    assert LOWEST <= diverged < idle
+    assert LEAST_LOG_DENSITY <= diverged < idle
 
 
 def test_the_log_density_is_that_by_hand():
     train = (Observations(np.zeros((2, 1)), np.array([1.0, 5.0])), Observations(np.zeros((1, 1)), np.array([7.0])))
     test = (Observations(np.zeros((2, 1)), np.array([2.0, 9.0])), Observations(np.empty((0, 1)), np.empty(0)))
-    units = units_of([Observations(np.zeros((4, 1)), np.array([1.0, 5.0, 2.0, 9.0])), train[1]])
+    units = standard_units([Observations(np.zeros((4, 1)), np.array([1.0, 5.0, 2.0, 9.0])), train[1]])
     means, variances = np.array([[0.5, 0.0], [1.5, 0.0]]), np.array([[0.25, 1.0], [4.0, 1.0]])
     # learned from 1 and 5: mean 3, spread 2; so the predictions are 4 and 6 with deviations 1 and 4
     expected = np.mean(norm.logpdf([2.0, 9.0], [4.0, 6.0], [1.0, 4.0])) + np.log(np.std([1.0, 5.0, 2.0, 9.0]))
@@ -173,7 +173,7 @@ def test_a_test_point_counts_for_no_less_than_the_floor():
     seen = Observations(np.zeros((2, 1)), np.array([-1.0, 1.0]))
     for mean, variance in ((np.nan, 1.0), (np.inf, np.inf), (1e3, 1.0)):
         parts = np.full((2, 1), mean), np.full((2, 1), variance)
-        assert _log_density(Split((seen,), (seen,)), units_of([seen]), *parts) == LOWEST
+        assert _log_density(Split((seen,), (seen,)), standard_units([seen]), *parts) == LEAST_LOG_DENSITY
 
 
 def test_the_training_reports_and_can_be_ended(validation, monkeypatch):

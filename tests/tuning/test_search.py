@@ -16,7 +16,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.tuning import search
 from fidelium.tuning.cross_validation import CrossValidation
-from fidelium.tuning.search import SmacSearch, best, guiding_fidelities
+from fidelium.tuning.search import SmacSearch, best_scored, guiding_fidelities
 
 
 def observed(*counts: int) -> list[Observations]:
@@ -104,7 +104,7 @@ def test_smac_is_told_every_score_and_minimises_its_negative(monkeypatch):
             for trial, value in smac.runhistory.items()]  # fmt: skip
     assert told == [(each.architecture, each.score) for each in scored]
     (incumbent,) = smac.intensifier.get_incumbents()
-    assert search._architecture(incumbent, (0, 1, 1)) == best(scored).architecture
+    assert search._architecture(incumbent, (0, 1, 1)) == best_scored(scored).architecture
 
 
 def test_a_target_with_two_observations_has_the_shape_of_the_fidelity_below(found):

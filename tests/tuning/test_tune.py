@@ -12,13 +12,13 @@ from fidelium import problems
 from fidelium.errors import UnknownNameError
 from fidelium.experiments.runner import initial_observations
 from fidelium.history import Observations
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
+from fidelium.strategies.dnn_mfbo import DnnMfbo
 from fidelium.study import create_study
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.tuning.cross_validation import CrossValidation
 from fidelium.tuning.search import Scored
-from fidelium.tuning.tune import Tuned, report, tune
+from fidelium.tuning.tune import Tuned, json_records, tune
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def test_the_snippet_makes_the_strategy_and_the_report_is_json():
     names: dict[str, object] = {}
     exec(tuned.snippet(), names)
     strategy = names["strategy"]
-    assert isinstance(strategy, SurrogateStrategy)
+    assert isinstance(strategy, DnnMfbo)
     assert strategy.surrogate == VariationalStack.of(better)
-    (read,) = json.loads(json.dumps(report([tuned])))
+    (read,) = json.loads(json.dumps(json_records([tuned])))
     assert read["seconds"] == 12.5
     assert read["scored"][1] == {"depths": [2, 4], "widths": [32, 64], "learning_rate": 3e-3, "score": -1.0}

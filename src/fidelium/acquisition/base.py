@@ -1,17 +1,18 @@
-"""What an acquisition is: it ranks the queries that could be asked next, by what a posterior says of them."""
+"""What an acquisition is: it ranks the queries that could be asked next, given a posterior."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key
@@ -23,9 +24,9 @@ class Candidate:
     """A query with its worth.
 
     Args:
-        unit_x: a point of the unit cube that stands for a valid design.
+        unit_x: a valid design, as a point of the unit cube.
         fidelity: position in the ladder.
-        worth: what it is ranked by: as a rule its gain divided by its cost.
+        worth: what it is ranked by, usually its gain divided by its cost.
     """
 
     unit_x: NDArray[np.float64]
@@ -39,17 +40,37 @@ class Acquisition(Protocol):
 
     @abstractmethod
     def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
-        """Queries at these fidelities, the best first; at least one."""
+        """Queries at these fidelities, the best first; at least one.
+
+        Raises:
+            SettingError: if the posterior lacks something that this acquisition needs.
+        """
         ...
+
+
+def require_protocol(posterior: Posterior, protocol: Any, need: str) -> Any:
+    """The posterior, if it has what an acquisition needs beyond `Posterior`.
+
+    Args:
+        posterior: what was learned.
+        protocol: what it must be.
+        need: who needs what, for the error.
+
+    Raises:
+        SettingError: if it does not follow the protocol.
+    """
+    if not isinstance(posterior, protocol):
+        raise SettingError(f"{need}, got a {type(posterior).__name__}; observation_gain works with any surrogate")
+    return posterior
 
 
 @dataclass(frozen=True)
 class Designs:
-    """Where a search over designs starts from.
+    """Starting points of a search over designs.
 
     Args:
         pool: random designs.
-        local: designs near given centres, added to them at distances from 0.001 to 0.1.
+        local: designs near given centres, at distances from 0.001 to 0.1.
         starts: how many of all these are climbed from, per fidelity.
     """
 

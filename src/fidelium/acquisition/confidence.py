@@ -3,9 +3,9 @@
     phi(x) = min_m phi_m(x),     phi_m(x) = mean_m(x) + sqrt(beta) std_m(x) + zeta_m,     |f_M - f_m| <= zeta_m
     x_t maximises phi; m_t is the lowest m with sqrt(beta) std_m(x_t) >= gamma_m, the target if there is none
 
-All of it is in the units that the fidelities share. beta, zeta and gamma follow the paper's experiments, worked out
-anew from the history every time: `propose` is pure. beta = 0.2 d log(2 t). zeta and gamma start at 1 % of the range of
-the values; zeta is doubled as often as the data contradict it, gamma as often as the search was stuck below.
+All values are in the units that the fidelities share. beta, zeta and gamma follow that paper's experiments, computed
+from the history every time: `propose` is pure. beta = 0.2 d log(2 t). zeta and gamma start at 1 % of the range of the
+values; zeta is doubled whenever the data contradict it, gamma whenever the search was stuck below.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST_RANGE = 1e-6  # values that differ by less, in units of order one, are co
 
 
 class Bound(eqx.Module):
-    """What phi depends on besides the posterior.
+    """The parameters of phi besides the posterior.
 
     Args:
         root_beta: sqrt(beta).
@@ -84,8 +84,7 @@ class ConfidenceSearch:
     def _promising(self, posterior: Posterior, history: History, key: Key) -> tuple[list[Candidate], float]:
         """Designs by phi, and sqrt(beta): doubled, not as in the paper, while phi nowhere rises above the incumbent.
 
-        The paper's beta is small: once the model is sure of something wrong, the incumbent's neighbourhood would be
-        asked for ever.
+        That paper's beta is small: an overconfident model would ask the incumbent's neighbourhood for ever.
         """
         target, best = len(history.ladder) - 1, best_target_value(posterior, history)
         candidates = self.designs.around(history, incumbents(history), key)
@@ -114,9 +113,9 @@ def exploration(history: History) -> float:
 def distances(posterior: Posterior, history: History, root_beta: float) -> Float[np.ndarray, " m"]:
     """zeta_m = (M - m) zeta, as in the paper, with the first of 1 %, 2 %, 4 % ... that no observation contradicts.
 
-    An observation y_k contradicts zeta where it is farther from f_m, m < k, than (k - m) zeta and what is open about
-    both explain: |y_k - mean_m| - sqrt(beta (var_m + sigma_k^2)) > (k - m) zeta. The paper asks (x, k - 1) to make
-    sure, and then takes twice the distance; the uncertainty spares us that query.
+    An observation y_k contradicts zeta where it is farther from f_m, m < k, than (k - m) zeta and the uncertainty of
+    both explain: |y_k - mean_m| - sqrt(beta (var_m + sigma_k^2)) > (k - m) zeta. That paper asks (x, k - 1) to confirm,
+    and then takes twice the distance; the uncertainty makes that query unnecessary.
     """
     zeta = START_SHARE * _range(posterior, history)
     scales, count = posterior.scales(), len(history.ladder)

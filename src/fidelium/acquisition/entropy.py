@@ -1,11 +1,12 @@
-"""The gain of Algorithm 2: how much a query would tell about the target's maximum f*.
+"""The gain of Algorithm 2: the information of a query about the target's maximum f*.
 
-    a(x, m) = I(f*; .) = H(.) - E_f*[ H(. | f_M(x) <= f*) ]                                               eq. (ac)
+    a(x) = I(f; f*) = H(f) - E_f*[ H(f | f*) ]                                       with one fidelity, eq. (1) mi
+    a(x, m) = (H(f_m(x)) - E_f*[ H(f_m(x) | f_M(x) <= f*) ]) / cost_m                                  eq. (5) ac
 
 `paper_gain` is about the noise-free f_m(x), with both branches to the letter. `observation_gain` is about the
 observation y_m(x): the noise-free gain at a point whose mean equals f* stays large however small the variance, and the
-search then asks one point for ever. `gaussian_gain` is the same where the fidelities are jointly Gaussian, and so is
-`joint_gain`, for posteriors that know their covariances. All are finite with finite gradients for any data.
+search then asks one point for ever. `gaussian_gain` and `joint_gain` are the same where the fidelities are jointly
+Gaussian. All are finite with finite gradients for any data.
 """
 
 from __future__ import annotations
@@ -19,19 +20,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents
-from fidelium.acquisition.maxima import SampledMaxima, sample_target
+from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, require_protocol
+from fidelium.acquisition.maxima import SampledMaxima, sample_maxima
 from fidelium.acquisition.maximise import search
 from fidelium.history import History
 from fidelium.numerics.normal import log_cdf, truncated_variance, truncation_entropy_loss
 from fidelium.numerics.quadrature import gauss_hermite
 from fidelium.randomness import Key
 from fidelium.surrogates.base import JointlyGaussian, Point, Posterior, Scalar
-from fidelium.surrogates.ensemble import versions
 from fidelium.timing import stage
 
-Gain = Callable[[Posterior, Float[Array, " s"], Point, Any], Scalar]
-"""The gain of a query (x, m), from the posterior, draws of f*, x and m."""
+Gain = Callable[[Any, Float[Array, " s"], Point, Any], Scalar]
+"""The gain of a query (x, m), from the posterior, samples of f*, x and m."""
 
 _CHAIN_NODES = 5
 _FINE_NODES = 33
@@ -40,11 +40,11 @@ _LEAST_SHARE = 1e-9
 
 
 def paper_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
-    """I(f*; f_m(x)), Algorithm 2 to the letter (before the division by the cost)."""
+    """I(f*; f_m(x)), Algorithm 2 to the letter: eq. (5) ac before the division by the cost; eq. (1) mi at the top."""
     means, variances = posterior.marginals(x)
     if fidelity < means.shape[0] - 1:
         return _paper_below(posterior, f_star, x, fidelity, means[fidelity], variances[fidelity])
-    # H_0 - H_1 = beta phi(beta) / (2 Phi(beta)) - log Phi(beta), eq. (entropy-M)
+    # H_0 - H_1 = beta phi(beta) / (2 Phi(beta)) - log Phi(beta), eq. (8) entropy-M
     beta = (f_star - means[-1]) / jnp.sqrt(variances[-1])
     return jnp.mean(jax.vmap(truncation_entropy_loss)(beta))
 
@@ -53,12 +53,13 @@ def _paper_below(
     posterior: Posterior, f_star: Float[Array, " s"], x: Point, m: int, mean: Scalar, variance: Scalar
 ) -> Scalar:
     z, g = gauss_hermite(_CHAIN_NODES)
-    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * z)
+    target_mean, target_var = _target_at(posterior, x, m, mean + jnp.sqrt(variance) * z)  # eq. (10) cond-post
 
     def variance_given(f_star: Scalar) -> Scalar:
-        # nu_k = g_k R(t_k) / Z,   variance Z_2/Z - Z_1^2/Z^2 = sum_k nu_k (t_k - mean)^2, here in units of eta_m
-        nu = _normalised(np.log(g), jax.vmap(log_cdf)((f_star - target_mean) / jnp.sqrt(target_var)))
-        return _variance(nu, z)
+        # R(t_k) = Phi((f* - target mean) / target std), eq. (11) f_mM2
+        log_r = jax.vmap(log_cdf)((f_star - target_mean) / jnp.sqrt(target_var))
+        # variance Z_2/Z - Z_1^2/Z^2 = sum_k nu_k (t_k - mean)^2, eq. (12) mm2, here in units of eta_m
+        return _variance(_normalised(np.log(g), log_r), z)
 
     shares = jnp.maximum(jax.vmap(variance_given)(f_star), _LEAST_SHARE)
     # H_0 - H_1 = log(eta_m) / 2 - mean over f* of log(Z_2/Z - Z_1^2/Z^2) / 2
@@ -68,8 +69,8 @@ def _paper_below(
 def observation_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int) -> Scalar:
     """I(f*; y_m(x)), with Gaussian entropies: -log(1 - rho^2 (1 - v)) / 2.
 
-    rho^2 = eta / (eta + sigma^2) is the share of signal in the observation, v the variance that is left of f_m(x) by
-    knowing f_M(x) <= f*, as a share of eta: 1 - r (r + beta) at the target, by quadrature below it.
+    rho^2 = eta / (eta + sigma^2) is the share of signal in the observation, v the variance of f_m(x) given
+    f_M(x) <= f*, as a share of eta: 1 - r (r + beta) at the target, by quadrature below it.
     """
     means, variances = posterior.marginals(x)
     if fidelity < means.shape[0] - 1:
@@ -83,7 +84,8 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
     """The observation gain where the fidelities are jointly Gaussian: v = 1 - c^2 r (r + beta), c their correlation.
 
     The same as `observation_gain` without a quadrature (Moss et al. 2021, GIBBON), for posteriors whose `target_given`
-    is linear in the value.
+    is linear in the value. `joint_gain` is the same from the covariance; the two differ by rounding, and that is enough
+    to change the queries of the Gaussian processes, whose published runs are with this one.
     """
     means, variances = posterior.marginals(x)
     left = _share_left_at_target(f_star, means[-1], variances[-1])
@@ -95,9 +97,8 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
     return _gain_about_observation(left, variances[fidelity], posterior.noise_var(fidelity, means[fidelity]))
 
 
-def joint_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fidelity: int | Array) -> Scalar:
-    """The same for a posterior that is `JointlyGaussian`, at a fidelity that may be traced."""
-    assert isinstance(posterior, JointlyGaussian)
+def joint_gain(posterior: JointlyGaussian, f_star: Float[Array, " s"], x: Point, fidelity: int | Array) -> Scalar:
+    """The same from the covariance of a `JointlyGaussian` posterior, at a fidelity that may be traced."""
     means, covariance = posterior.joint(x)
     variance, target_var = covariance[fidelity, fidelity], covariance[-1, -1]
     squared_correlation = covariance[fidelity, -1] ** 2 / (variance * target_var)
@@ -128,8 +129,8 @@ def _share_left_below(
     fine_std = jnp.exp(0.5 * (_INTERPOLATION @ jnp.log(target_var)))
 
     def share(f_star: Scalar) -> Scalar:
-        nu = _normalised(_FINE_LOG_WEIGHTS, jax.vmap(log_cdf)((f_star - fine_mean) / fine_std))
-        return _variance(nu, _FINE_Z) / _FINE_VARIANCE
+        log_r = jax.vmap(log_cdf)((f_star - fine_mean) / fine_std)  # R of eq. (11) f_mM2
+        return _variance(_normalised(_FINE_LOG_WEIGHTS, log_r), _FINE_Z) / _FINE_VARIANCE  # eq. (12) mm2
 
     return jax.vmap(share)(f_star)
 
@@ -141,7 +142,7 @@ def _target_at(
 
 
 def _normalised(log_weights: Float[np.ndarray, " k"], log_r: Float[Array, " k"]) -> Float[Array, " k"]:
-    """nu_k = g_k R_k / sum_j g_j R_j."""
+    """nu_k = g_k R_k / Z, Z = sum_j g_j R_j: p(f_m | f_M <= f*) at the nodes, eq. (9) f_mM."""
     return jax.nn.softmax(log_weights + log_r)
 
 
@@ -185,12 +186,13 @@ class EntropySearch:
     """The gain about f*, the target's maximum, per cost.
 
     Args:
-        gain: what a query tells about f*.
+        gain: the information of a query about f*.
         draws: samples of f*, of every member of an ensemble.
         draw_starts: L-BFGS starts per sample of f*.
         designs: where the searches start.
         raise_to_incumbent: whether samples of f* below the best observed value are raised to a little above it.
         together: whether the gain takes a traced fidelity, so that all of them are climbed by one compiled function.
+        requires: the protocol that the gain needs of the posterior's members.
     """
 
     gain: Gain = observation_gain
@@ -199,25 +201,49 @@ class EntropySearch:
     designs: Designs = Designs()
     raise_to_incumbent: bool = True
     together: bool = False
+    requires: Any = Posterior
 
     def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
         """Queries by gain per cost."""
         star_key, search_key = key.split(2)
-        members = versions(posterior)
-        with stage("fstar"):
-            keys = star_key.split(len(members)) if len(members) > 1 else (star_key,)
-            maxima = [self.sample_maxima(*each, history) for each in zip(members, keys, strict=True)]  # line 3
-        with stage("search"):
-            tops = history.space.snap(np.concatenate([each.unit_x for each in maxima]))
-            candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), search_key)
-            known = [(member, jnp.asarray(each.value)) for member, each in zip(members, maxima, strict=True)]
-            starts, together = self.designs.starts, self.together
-            return search(self.gain, known, history, fidelities, candidates, starts, together=together)  # line 4
+        f_star = self.sample_f_star(posterior, history, star_key)
+        return self.maximise(posterior, f_star, history, fidelities, search_key)
 
-    def sample_maxima(self, posterior: Posterior, key: Key, history: History) -> SampledMaxima:
-        """Samples of f* and where they are attained."""
-        maxima = sample_target(posterior, history, self.draws, self.draw_starts, self.designs, key)
+    def sample_f_star(self, posterior: Posterior, history: History, key: Key) -> list[SampledMaxima]:
+        """Samples of f* of every member, and where they are attained (Algorithm 1, line 3)."""
+        members = posterior.members()
+        keys = key.split(len(members)) if len(members) > 1 else (key,)
+        with stage("fstar"):
+            return [self._sample_f_star(*each, history) for each in zip(members, keys, strict=True)]
+
+    def maximise(
+        self,
+        posterior: Posterior,
+        f_star: Sequence[SampledMaxima],
+        history: History,
+        fidelities: Sequence[int],
+        key: Key,
+    ) -> list[Candidate]:
+        """Queries by gain per cost, eq. (5) ac, the best first (Algorithm 1, line 4).
+
+        Raises:
+            SettingError: if the gain does not work with this posterior.
+        """
+        with stage("search"):
+            members = [require_protocol(member, self.requires, _needs(self.gain)) for member in posterior.members()]
+            tops = history.space.snap(np.concatenate([each.unit_x for each in f_star]))
+            candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
+            known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]
+            starts, together = self.designs.starts, self.together
+            return search(self.gain, known, history, fidelities, candidates, starts, together=together)
+
+    def _sample_f_star(self, posterior: Posterior, key: Key, history: History) -> SampledMaxima:
+        maxima = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, key)
         best = best_target_value(posterior, history)
         if not self.raise_to_incumbent or best is None:
             return maxima
         return SampledMaxima(np.maximum(maxima.value, best + LEAST_RISE), maxima.unit_x)
+
+
+def _needs(gain: Gain) -> str:
+    return f"{getattr(gain, '__name__', gain)} needs a surrogate whose fidelities are jointly Gaussian at every point"

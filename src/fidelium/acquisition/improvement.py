@@ -39,7 +39,7 @@ def target_improvement(posterior: Posterior, best: Scalar, x: Point, fidelity: i
 
 
 def target_optimism(posterior: Posterior, level: Scalar, x: Point, fidelity: int) -> Scalar:
-    """mean + std of the target above a level: where to look while there is nothing to improve on."""
+    """mean + std of the target above a level: for when there is no observation to improve on."""
     means, variances = posterior.marginals(x)
     return means[-1] + jnp.sqrt(variances[-1]) - level
 
@@ -51,7 +51,7 @@ def augmented_improvement(posterior: Posterior, best: Scalar, x: Point, fidelity
 
 
 def _correlation(posterior: Posterior, x: Point, fidelity: int) -> Scalar:
-    """corr(f_m(x), f_M(x)), at least a trifle: a fidelity that goes against the target is of no use here.
+    """corr(f_m(x), f_M(x)), at least 1e-12: a fidelity with a negative correlation is not used here.
 
     For two normal variables corr = slope std_m / std_M, with E[f_M | f_m] a line of that slope; where it is not a line,
     the slope is that between one standard deviation below the mean and one above.
@@ -83,9 +83,9 @@ def effective_best(posterior: Posterior, history: History) -> float:
 
 @dataclass(frozen=True)
 class ImprovementSearch:
-    """log EI on the best value observed at the target; mean + std of the target as long as there is none.
+    """log EI over the best value observed at the target; mean + std of the target while there is none.
 
-    Made for one fidelity: of those allowed only the highest is asked.
+    For one fidelity: only the highest allowed one is asked.
 
     Args:
         designs: where the search starts.
@@ -107,7 +107,7 @@ class ImprovementSearch:
 
 @dataclass(frozen=True)
 class AugmentedImprovementSearch:
-    """log AEI per cost on the effective best.
+    """log AEI per cost over the effective best.
 
     Args:
         designs: where the search starts.

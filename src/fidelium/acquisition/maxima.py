@@ -1,4 +1,4 @@
-"""Draws of f*, the target's maximum: each posterior draw of f_M as a function is maximised (Algorithm 1, line 3)."""
+"""Samples of f*, the target's maximum: each posterior draw of f_M as a function is maximised (Algorithm 1, line 3)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import Paths, Posterior
 
 SCREENED_AT_ONCE = 32
+"""Candidates per block of the screening."""
 
 
 @dataclass(frozen=True)
 class SampledMaxima:
-    """Draws of the maximum and where each was attained.
+    """Samples of the maximum and where each was attained.
 
     Args:
         value: f*, in the model's units of the target, `(draws,)`.
@@ -33,16 +34,16 @@ class SampledMaxima:
     unit_x: NDArray[np.float64]
 
 
-def sample_target(
+def sample_maxima(
     posterior: Posterior, history: History, draws: int, starts: int, designs: Designs, key: Key
 ) -> SampledMaxima:
     """Draw the target as a function `draws` times and maximise each draw, from designs around the incumbents."""
     draw_key, pool_key = key.split(2)
     candidates = designs.around(history, incumbents(history), pool_key)
-    return sample_maxima(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
+    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
 
 
-def sample_maxima(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
+def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
     """Maximise every path: L-BFGS from its best candidates, all paths and starts in one batch.
 
     Args:

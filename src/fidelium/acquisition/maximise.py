@@ -1,4 +1,4 @@
-"""The search for the best query: the worth of all fidelities over many points, then L-BFGS from the best of each."""
+"""The search for the best query: the worth of all fidelities at many points, then L-BFGS from the best of each."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fidelium.surrogates.base import Point, Posterior, Scalar
 Worth = Callable[[Posterior, Any, Point, Any], Scalar]
 """What a query (x, m) is worth before its cost is counted, from the posterior, a context (a pytree), x and m."""
 
-Version = tuple[Posterior, Any]
-"""A posterior and the context of its worth, such as draws of the target's maximum."""
+Member = tuple[Posterior, Any]
+"""A posterior and the context of its worth, such as samples of the target's maximum."""
 
 
 def search(
     worth: Worth,
-    versions: Sequence[Version],
+    members: Sequence[Member],
     history: History,
     fidelities: Sequence[int],
     candidates: NDArray[np.float64],
@@ -40,13 +40,13 @@ def search(
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
-    Each fidelity is climbed on its own, from its best candidates. What comes back stands for valid designs: points are
-    snapped, and judged again where they landed.
+    Each fidelity is climbed on its own, from its best candidates. Points found are snapped to valid designs and
+    evaluated again there.
 
     Args:
-        worth: what to climb.
-        versions: what is known, and what else the worth depends on; of several, the worths are averaged.
-        history: its space and ladder say what is valid and what it costs.
+        worth: the function to maximise.
+        members: posteriors and the contexts of their worths; the worths of several are averaged.
+        history: for its space and ladder.
         fidelities: the fidelities to consider.
         candidates: valid designs to start from, `(n, d)`.
         starts: how many of them are climbed from, per fidelity.
@@ -54,17 +54,17 @@ def search(
         log_worth: whether the worth is a logarithm, or of either sign; it is then ranked by worth - log(cost).
         together: whether the worth takes a traced fidelity, so that all of them are climbed by one compiled function.
     """
-    # fidelities that share a compiled function do so allowed or not: else there would be another one to compile as the
-    # budget runs out
+    # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
+    # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
-    all_climb = len(candidates) == starts  # then nothing need be compiled to choose among them
+    all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
-        screened = np.mean([_worths(worth, every, together, *version, candidates) for version in versions], axis=0)
+        screened = np.mean([_worths(worth, every, together, *member, candidates) for member in members], axis=0)
     ranked: list[Candidate] = []
     for group in [every] if together else [(m,) for m in fidelities]:
         which = np.repeat(group, starts)
-        climb = partial(_climbed, worth, None if together else group[0], which, versions)
+        climb = partial(_climbed, worth, None if together else group[0], which, members)
         if screened is None:
             start = np.tile(candidates, (len(group), 1))
             before = climb(start)[0]
@@ -87,16 +87,16 @@ def _climbed(
     worth: Worth,
     fidelity: int | None,
     which: NDArray[np.int64],
-    versions: Sequence[Version],
+    members: Sequence[Member],
     x: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Worth and gradient of every row, on average over the versions."""
-    each = [_worth_and_gradient(worth, fidelity, which, *version, x) for version in versions]
+    """Worth and gradient of every row, averaged over the members."""
+    each = [_worth_and_gradient(worth, fidelity, which, *member, x) for member in members]
     return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
 
 
 def _numbers(worths: NDArray[np.float64], log_worth: bool) -> NDArray[np.float64]:
-    """Worths with a number in place of what is none: a worth of nothing."""
+    """Replace NaN so that the candidate ranks last."""
     return np.nan_to_num(worths, nan=np.finfo(float).min if log_worth else 0.0)
 
 

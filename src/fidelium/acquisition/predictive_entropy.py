@@ -25,10 +25,9 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import Candidate, Designs, incumbents
-from fidelium.acquisition.maxima import sample_target
+from fidelium.acquisition.base import Candidate, Designs, incumbents, require_protocol
+from fidelium.acquisition.maxima import sample_maxima
 from fidelium.acquisition.maximise import search
-from fidelium.errors import SettingError
 from fidelium.history import History, Observations
 from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.normal import truncated_variance
@@ -40,7 +39,7 @@ from fidelium.timing import stage
 
 SLACK_VAR = 1e-6
 """A constraint u >= 0 is u + e >= 0 with e ~ N(0, SLACK_VAR), in units of the target's spread: a lead of less than a
-thousandth is not told from a tie, and no pseudo-observation is more precise than this."""
+thousandth counts as a tie, and no pseudo-observation is more precise than this."""
 
 _SAME = 0.9
 """Constraints on leads that correlate more than this are one constraint."""
@@ -51,10 +50,10 @@ _LEAST_SHARE = 1e-9
 
 
 @runtime_checkable
-class JointlyGaussian(Posterior, Protocol):
-    """A posterior that knows the covariance of any two values: more than the four capabilities.
+class ProcessPosterior(Posterior, Protocol):
+    """A posterior with the covariance of any two values, at different points too.
 
-    Max-value entropy needs the target at x alone; here it is compared with the target elsewhere, at x*.
+    Max-value entropy needs the target at x alone; here it is compared with the target at x*.
     """
 
     @property
@@ -231,7 +230,7 @@ def predictive_gain(posterior: Posterior, context: Maximisers, x: Point, fidelit
 
 @dataclass(frozen=True)
 class PredictiveEntropySearch:
-    """The gain about x*, the target's maximiser, per cost; for a posterior that is `JointlyGaussian`.
+    """The gain about x*, the target's maximiser, per cost; for a posterior that is a `ProcessPosterior`.
 
     Args:
         draws: samples of x*.
@@ -249,19 +248,16 @@ class PredictiveEntropySearch:
         """Queries by gain per cost.
 
         Raises:
-            SettingError: if the posterior is not a joint Gaussian.
+            SettingError: if the posterior is not a Gaussian process.
         """
-        if not isinstance(posterior, JointlyGaussian):
-            raise SettingError(
-                "predictive entropy search needs a surrogate whose values are jointly Gaussian (such as "
-                f"GaussianProcess), got a {type(posterior).__name__}; EntropySearch works with any surrogate"
-            )
+        needed = "predictive entropy search needs a surrogate with jointly Gaussian values (such as GaussianProcess)"
+        process = require_protocol(posterior, ProcessPosterior, needed).process
         star_key, search_key = key.split(2)
         with stage("fstar"):
-            stars = sample_target(posterior, history, self.draws, self.draw_starts, self.designs, star_key)
+            stars = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, star_key)
             unit_x = history.space.snap(stars.unit_x)
             rivals = _best(history.observations[-1], self.rivals)
-            context = maximisers(posterior.process, len(history.ladder) - 1, rivals, unit_x)
+            context = maximisers(process, len(history.ladder) - 1, rivals, unit_x)
         with stage("search"):
             centres = np.concatenate([incumbents(history), unit_x])
             candidates = self.designs.around(history, centres, search_key)

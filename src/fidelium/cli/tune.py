@@ -52,7 +52,7 @@ def tune(
         results.append(found)
     _print_results(problem, seed, results)
     if json is not None:
-        json.write_text(dumps(tuning.report(results), indent=2) + "\n")
+        json.write_text(dumps(tuning.json_records(results), indent=2) + "\n")
         typer.echo(f"results written to {json}")
 
 

@@ -54,8 +54,8 @@ def maximise_rows(
     """Climb from every row of `start` to a maximum within the box.
 
     Args:
-        value_and_gradient: what to climb. A row's value may depend on that row alone. A value that is not finite counts
-            as worse than any other.
+        value_and_gradient: the function to maximise. A row's value may depend on that row alone. A value that is not
+            finite counts as worse than any other.
         start: the starting points, `(rows, d)`.
         lower: lower bounds, broadcast against a row.
         upper: upper bounds.
@@ -85,7 +85,7 @@ def maximise_rows(
         accepted = (trial_value >= value + _ARMIJO * np.sum(gradient * move, axis=1)) & ~resting
         with np.errstate(invalid="ignore"):  # a row that never was finite
             rose = np.nan_to_num(trial_value - value, nan=0.0)
-        # a row that was refused tries a shorter step next time; one that was refused too often rests
+        # a rejected row tries a shorter step next time; one that was rejected too often rests
         halvings = np.where(accepted, 0, halvings + 1)
         step_length = np.where(accepted, 1.0, step_length * _SHRINK)
         resting |= halvings > _MOST_HALVINGS

@@ -118,8 +118,9 @@ class Root(Protocol):
 
     @abstractmethod
     def conditioned(self, rows: Float[Array, "n f"]) -> Root:
-        """The root once w . r = 0 was observed with noise of variance 1 for every row r, in coordinates in which w was
-        N(0, I) before: R (I + rows^T rows)^-1/2.
+        """Condition on w . r = 0 with noise of variance 1 for every row r: R (I + rows^T rows)^-1/2.
+
+        The rows are in coordinates in which w was N(0, I) before.
         """
         ...
 
@@ -186,7 +187,7 @@ def low_rank_root(rows: Float[Array, "n f"]) -> tuple[LowRankRoot, Float[Array, 
 def weight_posterior(
     features: Float[Array, "n f"], y: Float[Array, " n"], noise_var: Float[Array, " n"], mask: Float[Array, " n"]
 ) -> tuple[Float[Array, " f"], Root]:
-    """Mean of q(w) and a root of its covariance, of the kind that is cheaper for this many observations."""
+    """Mean of q(w) and a root of its covariance, low-rank or dense, whichever is cheaper for this many observations."""
     count, weights = features.shape
     if 2 * count > weights:
         mean, matrix = dense_weight_posterior(features, y, noise_var, mask)

@@ -3,7 +3,7 @@
 With phi and Phi its density and distribution function, and r = phi(beta) / Phi(beta):
 
     variance of z given z <= beta:              1 - r (r + beta)
-    entropy lost by learning z <= beta:         beta r / 2 - log Phi(beta)                    (eq. (entropy-M))
+    entropy lost by learning z <= beta:         beta r / 2 - log Phi(beta)                     eq. (8) entropy-M
 
 Both cancel badly for beta << 0, where their asymptotic series take over. So does the improvement expected of a normal
 variable, which is here for the same reason.

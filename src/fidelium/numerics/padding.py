@@ -28,7 +28,7 @@ class PaddedData(eqx.Module):
 def bucket(count: int) -> int:
     """The size that `count` rows are padded to: a power of two, at least `SMALLEST_BUCKET`, or three quarters of one.
 
-    The latter from 192 on only: below, a size more to compile costs more than it saves.
+    The latter from 192 on only: below, compiling for one more size costs more than it saves.
     """
     whole = max(SMALLEST_BUCKET, 1 << (max(count, 1) - 1).bit_length())
     return whole * 3 // 4 if whole >= 256 and count <= whole * 3 // 4 else whole

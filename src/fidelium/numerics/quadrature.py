@@ -20,7 +20,7 @@ def gauss_hermite(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 def match_moments(
     weights: Float[np.ndarray, " k"], means: Float[Array, " k"], variances: Float[Array, " k"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Mean and variance of the mixture sum_k g_k N(u_k, gamma_k), eq. (quad).
+    """Mean and variance of the mixture sum_k g_k N(u_k, gamma_k), eq. (7) quad.
 
     The variance is summed as in the proof of Lemma 4.1, sum_k g_k (gamma_k + (u_k - mean)^2), so that it is never
     negative, whatever the rounding.

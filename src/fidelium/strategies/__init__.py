@@ -1,1 +1,1 @@
-"""Strategies: what to evaluate next. One small file per method."""
+"""Strategies: what to evaluate next. `dnn_mfbo` is the paper's method, `recipes` has the methods it compares with."""

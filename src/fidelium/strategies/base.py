@@ -1,4 +1,4 @@
-"""What a strategy is: a pure function from what is known to the next query. No JAX here: naming one is cheap."""
+"""What a strategy is: a pure function from the history to the next query. No JAX here, so importing it is cheap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Strategy(Protocol):
         """The next query, given everything observed (which may be nothing) and the queries still running.
 
         Raises:
-            BudgetError: if it wants nothing that the remaining budget buys.
+            BudgetError: if the remaining budget is below the cost of every query it would ask.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""The designs evaluated before a model has anything to learn from.
+"""Designs chosen without a model: the initial design, and random search. No JAX here.
 
-Each fidelity gets its own scrambled Sobol sequence: as uniform as the paper's random points, without their clumps. The
-lower fidelities come first, so that an interrupted start has spent little.
+In the initial design each fidelity gets its own scrambled Sobol sequence: as uniform as the paper's random points,
+without their clumps. The lower fidelities come first, so that an interrupted start has spent little.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
 
 
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
-    """A uniformly random point that was not asked at this fidelity before, unless there is hardly one left."""
+    """A uniformly random point not asked at this fidelity before; any point if 1000 draws find none."""
     generator = key.generator()
     same = [query for query in pending if query.fidelity == fidelity]
     asked = {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.encode(same)])}
@@ -72,6 +73,16 @@ def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key
         if unit_x.tobytes() not in asked:
             return unit_x
     return history.space.sample(generator, 1)[0]
+
+
+@dataclass(frozen=True)
+class RandomSearch:
+    """Uniformly random designs at the highest affordable fidelity: the baseline every other strategy must beat."""
+
+    def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
+        """A random design that has not been asked at this fidelity."""
+        fidelity = history.affordable[-1]
+        return Query(history.space.decode(unasked_point(history, pending, fidelity, key)), fidelity)
 
 
 def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:

@@ -22,26 +22,26 @@ from fidelium.strategies.base import Recommendation
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
 REPEATS = 0.05
-"""Noise up to this share of the values' spread is taken for something that a repetition would show again."""
+"""Noise up to this share of the values' spread counts as ripples of a deterministic simulator, which repeat."""
 
 _POOL = 512
 _STARTS = 8
 _NEAR = 12
 
 Criterion = Callable[[Posterior, Point], Scalar]
-"""What a design is worth at the target."""
+"""The value of a design at the target that is maximised."""
 
 
 @dataclass(frozen=True)
 class PosteriorModel:
     """Predictions of a posterior.
 
-    The recommended design is the one whose value is high for sure: it maximises mean minus one standard deviation,
-    among all designs, those observed at the target included. The plain maximum of the mean is often an unexplored hope.
+    The recommended design maximises the posterior mean minus one standard deviation, over all designs, those observed
+    at the target included. The maximum of the plain mean is often in an unexplored region.
 
     Args:
-        posterior: what was learned from the history.
-        history: what it was learned from.
+        posterior: of the surrogate fitted to the history.
+        history: the observations.
         key: of the search for the recommended design.
     """
 
@@ -68,8 +68,8 @@ class PosteriorModel:
         seen = self.history.observations[-1]
         if len(seen):
             designs = np.concatenate([designs, seen.unit_x])
-            # what was seen, less the noise, counts as well as what the model says of it; little noise is ripples of a
-            # simulator that repeats what it said
+            # an observed value, less twice its noise, counts as a lower bound too; small noise is taken for ripples of
+            # a deterministic simulator
             values = self.scales[-1].inward(seen.y)
             noise_var = np.asarray(self.posterior.noise_var(len(self.history.ladder) - 1, jnp.asarray(values)))
             doubt = np.sqrt(np.maximum(noise_var - (REPEATS / self.scales[-1].scale) ** 2, 0.0))
@@ -83,14 +83,14 @@ class PosteriorModel:
     def promising(self) -> NDArray[np.float64]:
         """Designs by their posterior mean at the target, the highest first.
 
-        The right order for a last query: what it might tell is of no use any more. Expected improvement would bet on
-        places that are merely unknown (docs/experiments-log.md).
+        The right order for a last query: its information cannot be used later. Expected improvement would prefer
+        unexplored designs (docs/experiments-log.md, second round).
         """
         designs, mean = self._maximise(_mean_value)
         return designs[np.argsort(-mean)]
 
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Designs where a criterion is high, and its values: the ends of a few climbs, and where these began."""
+        """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
         tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:4]] for seen in self.history.observations])
         near = np.repeat(tops, _NEAR, axis=0)

@@ -30,7 +30,7 @@ def mf_pes() -> SurrogateStrategy:
 
 def mf_sko() -> SurrogateStrategy:
     """f_m = f_{m-1} + delta_m, independent processes x log AEI on the effective best."""
-    return SurrogateStrategy(GaussianProcess(Additive(rho=1.0)), AugmentedImprovementSearch())
+    return SurrogateStrategy(GaussianProcess(Additive()), AugmentedImprovementSearch())
 
 
 def mtnn_bo() -> SurrogateStrategy:
@@ -44,7 +44,7 @@ def nargp_mes() -> SurrogateStrategy:
 
 
 NOISE_STD = 5e-4
-"""Improvement is on the best observation, as if it were exact: the process believes that, too."""
+"""Prior median of the noise: improvement is over the best observation, as if it were exact."""
 
 
 def sf_ei() -> SurrogateStrategy:

@@ -1,4 +1,4 @@
-"""Strategies by name. A name is cheap; the strategy's module (and JAX with it) is imported when it is first used."""
+"""Strategies by name. The strategy's module (and JAX with it) is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _ENTRIES = {
     "sf-mes": _recipe("sf_mes"),
     "sf-ei": _recipe("sf_ei"),
     "nargp-mes": _recipe("nargp_mes"),
-    "random": _Entry("fidelium.strategies.random", "RandomSearch", {}),
+    "random": _Entry("fidelium.strategies.initial_design", "RandomSearch", {}),
 }
 
 

@@ -1,11 +1,11 @@
-"""A strategy whose networks are chosen by a search on the study's initial data, once for all.
+"""A strategy whose networks are chosen once, by a search on the study's initial data.
 
-`propose` stays pure: the search is a function of those observations alone (its key is fixed), and what it found is
-remembered, so that a resumed study finds the same without searching again.
+`propose` stays pure: the search is a function of those observations alone (its key is fixed), and its result is cached,
+so that a resumed study finds the same without searching again.
 
-The initial data are the first trials of a study, which are low to high in fidelity: up to the one with which every
-fidelity has had as many as `initial` says, and the given ones that directly follow. While one of them is missing or
-running the default architecture serves. A trial that failed counts, and is not learned from.
+The initial data are the first trials of a study: until every fidelity has as many as `initial` says, and the given
+trials that directly follow. While one of them is missing or running, the default architecture is used. A failed trial
+counts, but is not learned from.
 """
 
 from __future__ import annotations
@@ -14,22 +14,26 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from fidelium.history import History, Observations, Query, TrialState
 from fidelium.randomness import Key
+from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import default_sizes, validated_sizes
-from fidelium.strategies.model import PosteriorModel
-from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.timing import stage
 from fidelium.tuning.cross_validation import comparable_fidelities
 from fidelium.tuning.memory import remembered
-from fidelium.tuning.search import ArchitectureSearch, best
+from fidelium.tuning.search import ArchitectureSearch, best_scored
 
 _log = logging.getLogger("fidelium.tune")
 
 _KEY = Key((0,))
-"""Of every search: the observations, which come from the study's seed, are what makes one differ from another."""
+"""Key of every search: searches differ by their observations, which come from the study's seed."""
+
+
+class ModelledStrategy(Strategy, Modelled, Protocol):
+    """A strategy with a model, such as `DnnMfbo`."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,20 @@ class SearchedStrategy:
 
     Args:
         search: how the architecture is found.
-        strategy_of: the strategy with that architecture.
-        initial: points of the initial design by fidelity's name, as they were given to `create_study`: the same
-            default if None, only what was given before the first query if empty.
+        strategy_of: makes the strategy with that architecture.
+        initial: points of the initial design by fidelity's name, as passed to `create_study`: the same default if None,
+            only the observations added before the first query if empty.
     """
 
     search: ArchitectureSearch
-    strategy_of: Callable[[StackArchitecture], SurrogateStrategy]
+    strategy_of: Callable[[StackArchitecture], ModelledStrategy]
     initial: Mapping[str, int] | None = None
 
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The query of that strategy."""
         return self.strategy_of(self.architecture(history)).propose(history, pending, key)
 
-    def model(self, history: History, key: Key) -> PosteriorModel:
+    def model(self, history: History, key: Key) -> Model:
         """The model of that strategy."""
         return self.strategy_of(self.architecture(history)).model(history, key)
 
@@ -67,7 +71,7 @@ class SearchedStrategy:
     def _found(self, observations: Sequence[Observations]) -> StackArchitecture:
         counts = "/".join(str(len(seen)) for seen in observations)
         _log.info("searching an architecture for %s observations with %r", counts, self.search)
-        winner = best(self.search.run(observations, _KEY, _report))
+        winner = best_scored(self.search.run(observations, _KEY, _report))
         _log.info("found %r, score %.3f", winner.architecture, winner.score)
         return winner.architecture
 

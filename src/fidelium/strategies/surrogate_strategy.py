@@ -1,12 +1,13 @@
-"""Surrogate x acquisition: fit what is known, rank what could be asked, ask the best that is new.
+"""Surrogate x acquisition: fit the history, rank the possible queries, ask the best one that is new.
 
-All model-based strategies are this one, with another surrogate, another acquisition, or other settings.
+The model-based strategies of `recipes.py` are `SurrogateStrategy` with a surrogate and an acquisition; the functions
+below it are shared with `dnn_mfbo.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,80 +21,96 @@ from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.base import Posterior, Surrogate
 from fidelium.timing import stage
 
+STEADY = Key((0, 0))
+"""Key of the surrogate's random parts in every step. With new ones in each step, the surrogate's details change, and
+queries that should refine an optimum wander around it (docs/experiments-log.md, second round)."""
+
 
 @dataclass(frozen=True)
 class SurrogateStrategy:
-    """Algorithm 1 with a choice of surrogate and acquisition.
+    """A surrogate and an acquisition.
 
     Args:
         surrogate: what is learned from the history.
-        acquisition: what a query is worth.
+        acquisition: how queries are ranked.
         target_only: whether only the target is ever asked.
-        reserve_last: whether the last affordable query at the target is kept for the most promising design.
-        steady: the key of the surrogate's random parts, the same in every step; None: new ones in each. With new ones,
-            the surrogate changes its mind about details, and queries that should refine an optimum wander about it.
     """
 
     surrogate: Surrogate[Posterior]
     acquisition: Acquisition
     target_only: bool = False
-    reserve_last: bool = False
-    steady: Key | None = Key((0, 0))
 
     @jax_session()
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
         """The best query that is new.
 
         Raises:
-            BudgetError: if only the target is ever asked, and the remaining budget does not buy it.
+            BudgetError: if only the target is ever asked, and the remaining budget is below its cost.
         """
-        fit_key, rank_key, model_key, spare_key = key.split(4)
-        fidelities = self._fidelities(history)
-        if not _has_data(history):
-            return Query(history.space.decode(unasked_point(history, pending, fidelities[0], key)), fidelities[0])
-        if self.reserve_last and history.is_last_target_query:
-            with stage("search"):
-                designs = self.model(history, model_key).promising()
-            target = len(history.ladder) - 1
-            ranked = [Candidate(x, target, 0.0) for x in designs]
-            return replace(_first_new(ranked, history, pending, spare_key), worth=None)  # not asked for its gain
+        _, rank_key, _, spare_key = key.split(4)
+        fidelities = (require_target(history),) if self.target_only else history.affordable
+        if not has_data(history):
+            return random_query(history, pending, fidelities[0], key)
         with stage("fit"):
-            posterior = self._posterior(history, pending, fit_key)  # line 1 / 6
-        ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)  # lines 3 and 4
-        return _first_new(ranked, history, pending, spare_key)
+            posterior = condition_on_unseen(self.surrogate.fit(history.observations, STEADY), history, pending)
+        ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)
+        return first_new(ranked, history, pending, spare_key)
 
     @jax_session()
     def model(self, history: History, key: Key) -> PosteriorModel:
-        """The surrogate fitted to the history."""
-        if not _has_data(history):
-            raise NoDataError("there is nothing to learn a model from yet: no trial is done")
-        fit_key, search_key = key.split(2)
-        return PosteriorModel(self._posterior(history, (), fit_key), history, search_key)
+        """The surrogate fitted to the history.
 
-    def _posterior(self, history: History, pending: Sequence[Query], key: Key) -> Posterior:
-        posterior = self.surrogate.fit(history.observations, self.steady or key)
-        # a query that is running, or failed, will not tell anything new: as if its expected value had been observed
-        unseen = (*pending, *history.failed)
-        return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
-
-    def _fidelities(self, history: History) -> Sequence[int]:
-        """The fidelities to consider."""
-        if not self.target_only:
-            return (history.unreserved if self.reserve_last else ()) or history.affordable
-        target = len(history.ladder) - 1
-        if target not in history.affordable:
-            raise BudgetError(
-                f"this strategy asks the target alone, which costs {history.ladder.costs[-1]:g}; "
-                f"the remaining budget is {history.remaining:g}"
-            )
-        return (target,)
+        Raises:
+            NoDataError: if nothing has been observed yet.
+        """
+        return fitted_model(self.surrogate, STEADY, history, key)
 
 
-def _has_data(history: History) -> bool:
+def has_data(history: History) -> bool:
+    """Whether there is an observation at any fidelity."""
     return any(len(seen) for seen in history.observations)
 
 
-def _first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
+def require_target(history: History) -> int:
+    """The position of the target, if it is affordable.
+
+    Raises:
+        BudgetError: if it is not.
+    """
+    target = len(history.ladder) - 1
+    if target not in history.affordable:
+        raise BudgetError(
+            f"this strategy asks the target alone, which costs {history.ladder.costs[-1]:g}; "
+            f"the remaining budget is {history.remaining:g}"
+        )
+    return target
+
+
+def random_query(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> Query:
+    """A uniformly random design that has not been asked at this fidelity."""
+    return Query(history.space.decode(unasked_point(history, pending, fidelity, key)), fidelity)
+
+
+def condition_on_unseen(posterior: Posterior, history: History, pending: Sequence[Query]) -> Posterior:
+    """Condition on fantasy observations of the queries that are running or failed, so that they are not asked again."""
+    unseen = (*pending, *history.failed)
+    return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
+
+
+def fitted_model(surrogate: Surrogate[Posterior], steady: Key | None, history: History, key: Key) -> PosteriorModel:
+    """The surrogate fitted to the history, failed queries included, as the study sees it.
+
+    Raises:
+        NoDataError: if nothing has been observed yet.
+    """
+    if not has_data(history):
+        raise NoDataError("no trial is done yet, so there is nothing to fit a model to; run or add a trial first")
+    fit_key, search_key = key.split(2)
+    posterior = surrogate.fit(history.observations, steady or fit_key)
+    return PosteriorModel(condition_on_unseen(posterior, history, ()), history, search_key)
+
+
+def first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
     """The best candidate that has not been asked before; a random new design if there is none."""
     asked: dict[int, set[bytes]] = {}
     for m in {candidate.fidelity for candidate in ranked}:
@@ -103,6 +120,6 @@ def _first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[
         if candidate.unit_x.tobytes() not in asked[candidate.fidelity]:
             return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
     spare = {m: unasked_point(history, pending, m, key) for m in dict.fromkeys(c.fidelity for c in ranked)}
-    # a finite space may be exhausted at one fidelity and not at another, or (then the first is as good as any) at all
+    # a finite space may be exhausted at one fidelity and not at another; if at all of them, any design will do
     fidelity = next((m for m, unit_x in spare.items() if unit_x.tobytes() not in asked[m]), ranked[0].fidelity)
     return Query(history.space.decode(spare[fidelity]), fidelity)

@@ -1,1 +1,1 @@
-"""Surrogates: models of the objective at all fidelities, behind the four capabilities of `surrogates.base`."""
+"""Surrogates: models of the objective at all fidelities, behind the protocols of `surrogates.base`."""

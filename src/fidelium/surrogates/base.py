@@ -1,4 +1,4 @@
-"""What an acquisition may ask of a surrogate, and nothing else.
+"""What acquisitions and strategies need of a surrogate, and nothing else.
 
 A posterior is a pytree of arrays: it goes through `jax.jit` and `jax.vmap` as an argument. Its functions take one point
 of the unit cube and are vmapped by the caller. All values are in the model's units of each fidelity, to be maximised.
@@ -23,7 +23,7 @@ Point = Float[Array, " d"]
 Scalar = Float[Array, ""]
 
 VARIANCE_FLOOR = 1e-12
-"""No variance is smaller (the units are of order one), so that no standard deviation is zero."""
+"""Added to, or a lower bound of, variances in units of order one, so that no standard deviation is zero."""
 
 P = TypeVar("P", bound="Posterior")
 """The class of a posterior, as `typing.Self`, which beartype does not take on single methods."""
@@ -46,7 +46,11 @@ class Paths(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """The four capabilities: marginals, the target given a lower fidelity, paths, noise. And a fifth for the study."""
+    """What is known after a fit.
+
+    Acquisitions use `marginals`, `target_given`, `draw_paths`, `noise_var` and `members`; strategies use `scales` and
+    `given`.
+    """
 
     @abstractmethod
     def scales(self) -> tuple[Scale, ...]:
@@ -74,16 +78,26 @@ class Posterior(Protocol):
         ...
 
     @abstractmethod
+    def members(self) -> tuple[Posterior, ...]:
+        """The posteriors whose gains are averaged: the members of an ensemble, or this posterior alone."""
+        ...
+
+    @abstractmethod
     def given(self: P, x: NDArray[np.float64], fidelities: Sequence[int]) -> P:
-        """This posterior once every y_m(x), a row of x each, was observed to be just what is expected: for queries
-        still running. The means stay; not to be traced.
+        """Condition on fantasy observations equal to the predictive mean, for queries that are still running.
+
+        The means stay. Not to be traced.
+
+        Args:
+            x: a row for each query.
+            fidelities: one for each query.
         """
         ...
 
 
 @runtime_checkable
 class JointlyGaussian(Posterior, Protocol):
-    """A posterior whose fidelities are jointly Gaussian at every point."""
+    """A posterior whose fidelities are jointly Gaussian at every point, with their covariance."""
 
     @abstractmethod
     def joint(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
@@ -105,5 +119,9 @@ class Surrogate(Protocol[P_co]):
 
     @abstractmethod
     def fit(self, observations: Sequence[Observations], key: Key) -> P_co:
-        """The posterior given the observations of each fidelity, low to high; any of them may be empty, not all."""
+        """The posterior given the observations of each fidelity, low to high; some may be empty, but not all.
+
+        Raises:
+            NoDataError: if there is no observation at any fidelity.
+        """
         ...

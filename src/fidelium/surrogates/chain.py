@@ -1,8 +1,8 @@
 """A chain of layers, one per fidelity, each fed with x and the value of the one below (Sec. 4.1).
 
 Going up, the distribution of f_{m-1} is represented by Gauss-Hermite nodes, each is passed through layer m, and the
-mixture is replaced by the Gaussian with its mean and variance. The stack of networks and the non-linear autoregressive
-Gaussian process differ in their layers alone.
+mixture is replaced by the Gaussian with its mean and variance, eq. (7) quad. The paper's stack of networks and the
+non-linear autoregressive Gaussian process differ in their layers alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import Point, Scalar
 
 Draws = Any
-"""A pytree with a leading axis of draws: what fixes one layer as a function, many times."""
+"""A pytree with a leading axis of draws, each of which determines one layer as a function."""
 
 L = TypeVar("L", bound="ChainLayer")
 C = TypeVar("C", bound="ChainPosterior[Any]")
@@ -44,7 +44,7 @@ class ChainLayer(Protocol):
 
     @abstractmethod
     def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
-        """u(f_{m-1}, x) and gamma(f_{m-1}, x): mean and variance of f_m given the layer below, eq. (cond-m)."""
+        """u(f_{m-1}, x) and gamma(f_{m-1}, x): mean and variance of f_m given the layer below, eq. (6) cond-m."""
         ...
 
     @abstractmethod
@@ -59,7 +59,7 @@ class ChainLayer(Protocol):
 
     @abstractmethod
     def given(self: L, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> L:
-        """This layer once y_m has been observed at the rows of x to be just what was expected; weight 0 is padding."""
+        """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean; weight 0 is padding."""
         ...
 
 
@@ -73,7 +73,7 @@ class ChainPosterior(eqx.Module, Generic[L]):
     """
 
     layers: tuple[L, ...]
-    units: Float[Array, "m 5"]
+    units: Float[Array, "m 4"]
     nodes: int = eqx.field(static=True)
 
     @classmethod
@@ -86,7 +86,7 @@ class ChainPosterior(eqx.Module, Generic[L]):
         return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        """alpha_m(x) and eta_m(x) for every m, eq. (quad)."""
+        """alpha_m(x) and eta_m(x) for every m, eq. (7) quad."""
         moments = [self.layers[0].conditional(x, None)]
         for layer in self.layers[1:]:
             moments.append(self._step(layer, x, *moments[-1]))
@@ -94,7 +94,7 @@ class ChainPosterior(eqx.Module, Generic[L]):
         return jnp.stack(means), jnp.stack(variances)
 
     def target_given(self, x: Point, fidelity: int, value: Scalar) -> tuple[Scalar, Scalar]:
-        """Mean and variance of f_M(x) given f_m(x), eq. (cond-post): the same steps, started from a sure value."""
+        """Mean and variance of f_M(x) given f_m(x), eq. (10) cond-post: the same steps, from a known value."""
         mean, variance = self.layers[fidelity + 1].conditional(x, value)
         for layer in self.layers[fidelity + 2 :]:
             mean, variance = self._step(layer, x, mean, variance)
@@ -109,8 +109,12 @@ class ChainPosterior(eqx.Module, Generic[L]):
         """sigma_m^2, whatever the value."""
         return jnp.broadcast_to(self.layers[fidelity].noise_var, jnp.shape(value))
 
+    def members(self: C) -> tuple[C]:
+        """This posterior alone."""
+        return (self,)
+
     def given(self: C, x: NDArray[np.float64], fidelities: Sequence[int]) -> C:
-        """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""
+        """Condition on fantasy observations equal to the predictive mean."""
         posterior = self
         for m in sorted(set(fidelities)):
             rows = x[np.equal(fidelities, m)]
@@ -121,7 +125,7 @@ class ChainPosterior(eqx.Module, Generic[L]):
         return posterior
 
     def given_at(self: C, fidelity: int, x: Float[Array, "n d"], weight: Float[Array, " n"]) -> C:
-        """The posterior once y_m has been observed at the rows of x to be just what was expected."""
+        """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean."""
         below = _means(self, x)[:, fidelity - 1] if fidelity else None
         return self.with_layer(fidelity, self.layers[fidelity].given(x, below, weight))
 
@@ -131,7 +135,7 @@ class ChainPosterior(eqx.Module, Generic[L]):
         return type(self)(layers, self.units, self.nodes)
 
     def _step(self, layer: L, x: Point, mean: Scalar, variance: Scalar) -> tuple[Scalar, Scalar]:
-        """From the Gaussian of f_{m-1} to that of f_m."""
+        """From the Gaussian of f_{m-1} to that of f_m, eq. (7) quad."""
         z, g = gauss_hermite(self.nodes)
         t = mean + jnp.sqrt(variance) * z
         return match_moments(g, *jax.vmap(layer.conditional, (None, 0))(x, t))

@@ -1,14 +1,14 @@
-"""Several posteriors that share the work: what one of them is sure of, the others may doubt.
+"""Several posteriors that were learned under different priors: their mixture, in equal parts.
 
-A few observations leave much of a model open: the lengths it varies over, how its fidelities are related. One choice,
-however likely, believes what follows from it. The members of an ensemble made different ones; the ensemble is their
-mixture, in equal parts.
+A few observations leave much of a model open: its lengths, how its fidelities are related. A single choice, however
+likely, is overconfident. The members of an ensemble made different choices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -21,38 +21,35 @@ from numpy.typing import NDArray
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import Paths, Point, Posterior, Scalar
 
+P = TypeVar("P", bound=Posterior)
 
-class Ensemble(eqx.Module):
+
+class Ensemble(eqx.Module, Generic[P]):
     """The mixture of some posteriors.
 
     Args:
-        members: every array with a leading axis of members.
-        shift: what the ensemble's units call a member's 0, by member and fidelity.
-        scale: what they call a member's distance of 1.
+        posteriors: the members, all of the same structure.
+        shift: of each member and fidelity, its 0 in the ensemble's units.
+        scale: of each member and fidelity, its distance of 1 in the ensemble's units.
         units: the fields of each fidelity's `Scale`, that of the ensemble.
     """
 
-    members: Posterior
+    posteriors: tuple[P, ...]
     shift: Float[Array, "e m"]
     scale: Float[Array, "e m"]
-    units: Float[Array, "m 5"]
+    units: Float[Array, "m 4"]
 
     @staticmethod
-    def of(members: Posterior, scales: Sequence[Sequence[Scale]], units: Sequence[Scale]) -> Ensemble:
-        """The ensemble of these members, stacked leaf by leaf.
-
-        Args:
-            members: every array with a leading axis of members.
-            scales: of each member, the units of its fidelities.
-            units: those of the ensemble; all without a warp.
-        """
+    def of(posteriors: Sequence[P], units: Sequence[Scale]) -> Ensemble[P]:
+        """The ensemble of these members, in these units of each fidelity."""
+        scales = [posterior.scales() for posterior in posteriors]
         ratio = np.array([[s.spread * s.scale / (u.spread * u.scale) for s, u in _pairs(row, units)] for row in scales])
         offset = [
             [((s.centre - u.centre + s.spread * s.shift) / u.spread - u.shift) / u.scale for s, u in _pairs(row, units)]
             for row in scales
         ]
         fields = jnp.asarray([astuple(unit) for unit in units])
-        return Ensemble(members, jnp.asarray(offset), jnp.asarray(ratio), fields)
+        return Ensemble(tuple(posteriors), jnp.asarray(offset), jnp.asarray(ratio), fields)
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
@@ -63,10 +60,10 @@ class Ensemble(eqx.Module):
         return _mixture(*self._marginals(x))
 
     def target_given(self, x: Point, fidelity: int, value: Scalar) -> tuple[Scalar, Scalar]:
-        """Mean and variance of f_M(x) given f_m(x) = value: members count the more, the better they expected it."""
+        """Mean and variance of f_M(x) given f_m(x) = value: members are weighted by the density they give the value."""
         own = (value - self.shift[:, fidelity]) / self.scale[:, fidelity]
         given = jax.vmap(lambda member, value: member.target_given(x, fidelity, value))
-        means, variances = given(self.members, own)
+        means, variances = given(self._stacked(), own)
         expected, spread = (part[:, fidelity] for part in self._marginals(x))
         weights = jax.nn.softmax(-0.5 * ((value - expected) ** 2 / spread + jnp.log(spread)))
         target_means = self.shift[:, -1] + self.scale[:, -1] * means
@@ -75,9 +72,9 @@ class Ensemble(eqx.Module):
 
     def draw_paths(self, key: jax.Array, count: int) -> EnsemblePaths:
         """`count` draws of f_M as functions, of one member after the other."""
-        size = self.shift.shape[0]
+        size = len(self.posteriors)
         each = -(-count // size)
-        paths = jax.vmap(lambda member, key: member.draw_paths(key, each))(self.members, jr.split(key, size))
+        paths = jax.vmap(lambda member, key: member.draw_paths(key, each))(self._stacked(), jr.split(key, size))
         return EnsemblePaths(paths, self.shift[:, -1], self.scale[:, -1], count)
 
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -86,20 +83,24 @@ class Ensemble(eqx.Module):
         def one(member: Posterior, shift: Scalar, scale: Scalar) -> Float[Array, "*n"]:
             return scale**2 * member.noise_var(fidelity, (value - shift) / scale)
 
-        return jnp.mean(jax.vmap(one)(self.members, self.shift[:, fidelity], self.scale[:, fidelity]), axis=0)
+        return jnp.mean(jax.vmap(one)(self._stacked(), self.shift[:, fidelity], self.scale[:, fidelity]), axis=0)
 
-    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Ensemble:
-        """This ensemble once every y_m(x) was observed to be what each member expects."""
-        each = [member.given(x, fidelities) for member in self.each()]
-        return eqx.tree_at(lambda e: e.members, self, jax.tree.map(lambda *leaves: jnp.stack(leaves), *each))
+    def members(self) -> tuple[P, ...]:
+        """The posteriors of the mixture."""
+        return self.posteriors
 
-    def each(self) -> tuple[Posterior, ...]:
-        """The members one by one; not to be traced."""
-        return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], self.members) for i in range(self.shift.shape[0]))
+    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> Ensemble[P]:
+        """Condition every member on fantasy observations equal to its own predictive mean."""
+        conditioned = tuple(member.given(x, fidelities) for member in self.posteriors)
+        return Ensemble(conditioned, self.shift, self.scale, self.units)
+
+    def _stacked(self) -> P:
+        """All members as one, every array with a leading axis: one function to compile instead of one per member."""
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.posteriors)
 
     def _marginals(self, x: Point) -> tuple[Float[Array, "e m"], Float[Array, "e m"]]:
         """Mean and variance of every member, in the ensemble's units."""
-        means, variances = jax.vmap(lambda member: member.marginals(x))(self.members)
+        means, variances = jax.vmap(lambda member: member.marginals(x))(self._stacked())
         return self.shift + self.scale * means, self.scale**2 * variances
 
 
@@ -108,8 +109,8 @@ class EnsemblePaths(eqx.Module):
 
     Args:
         paths: those of every member, with a leading axis.
-        shift: what the ensemble's units call a member's 0.
-        scale: what they call a member's distance of 1.
+        shift: each member's 0 in the ensemble's units.
+        scale: each member's distance of 1 in the ensemble's units.
         count: of the draws.
     """
 
@@ -129,11 +130,6 @@ class EnsemblePaths(eqx.Module):
         member = draw % size
         own = jax.tree.map(lambda leaf: leaf[member], self.paths)
         return self.shift[member] + self.scale[member] * own.at(draw // size, x)
-
-
-def versions(posterior: Posterior) -> tuple[Posterior, ...]:
-    """The members of an ensemble; any other posterior alone."""
-    return posterior.each() if isinstance(posterior, Ensemble) else (posterior,)
 
 
 def _pairs(row: Sequence[Scale], units: Sequence[Scale]) -> zip[tuple[Scale, Scale]]:

@@ -1,14 +1,22 @@
-"""What surrogates that learn a vector theta share: beliefs about it, starting points, and which data to learn from."""
+"""What surrogates with learned parameters share: named parameters, their priors, and which data to learn from.
+
+The parameters theta of a model are a pytree of named parts. `ravel` and `unravel` turn them into the vector that L-BFGS
+needs and back; nothing else knows the order of the entries.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.errors import NoDataError
@@ -17,53 +25,123 @@ from fidelium.randomness import Key
 
 T = TypeVar("T")
 
+Entry = Float[Array | np.ndarray, "*rows"]
+"""A parameter that is one number; rows of parameters side by side have leading axes."""
+
+Entries = Float[Array | np.ndarray, "*rows _"]
+"""A parameter that is a vector."""
+
 NOISE_STD = 2e-2
-"""What is believed to look like noise, as a share of the values' spread; the data may say otherwise. Simulators have
-little noise, but ripples that the observations are too few to follow are noise to the model until there are more."""
+"""Prior median of the noise's standard deviation, as a share of the values' spread. Simulators have little noise, but
+ripples that the observations are too few to follow are noise to the model until there are more. 5e-4 was compared on
+branin and levy: the entropy searches are worse on levy with it (docs/experiments-log.md, third round)."""
 
 NOISE_LOG_STD = 2.0
-"""How little that belief weighs, in powers of e: where a function is smooth, a few values bring the noise down."""
+"""Prior standard deviation of its logarithm: weak, so that a few values of a smooth function bring the noise down."""
 
 LENGTH = 0.35
-"""Length over which an objective is believed to vary, in units of the cube's side, in two dimensions."""
+"""Prior median of the length over which an objective varies, in units of the cube's side, in two dimensions: about a
+third of the range. Chosen when the first surrogate was written, not tuned further."""
+
+LENGTH_LOG_STD = 0.8
+"""Prior standard deviation of a log length: a factor of about 2 either way. Chosen with `LENGTH`, not tuned further."""
 
 LOWEST, HIGHEST = -9.0, 5.0
-"""Where logarithms of scales are looked for."""
+"""Bounds of the search for logarithms of scales: 1e-4 to 150, beyond which nothing changes for values of order one."""
 
 
-@dataclass(frozen=True)
-class Prior:
-    """Independent normal beliefs about theta: log p = -1/2 sum ((theta - mean) / std)^2, and where to look for it.
+def widening(dimension: int) -> float:
+    """Logarithm of how much longer lengths are than in two dimensions: they grow as the diagonal of the cube does."""
+    return 0.5 * math.log(max(dimension, 2) / 2)
+
+
+class ProcessParameters(eqx.Module):
+    """Amplitude and lengths of a process of x."""
+
+    log_amplitude: Entry
+    log_lengths: Entries
+
+
+def ravel(parameters: Any) -> NDArray[np.float64]:
+    """All entries of the parameters as one vector, in the order of their fields; not to be traced."""
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(parameters)])
+
+
+def unravel(like: T, vector: Any) -> T:
+    """Parameters of the same structure as `like`, with the entries of the vector (NumPy or JAX)."""
+    parts, structure = jax.tree.flatten(like, is_leaf=lambda part: part is not like)
+    split = np.split if isinstance(vector, np.ndarray) else jnp.split
+    vectors = split(vector, np.cumsum([_size(part) for part in parts])[:-1])
+    return jax.tree.unflatten(structure, [_sliced(part, v) for part, v in zip(parts, vectors, strict=True)])
+
+
+def _size(part: Any) -> int:
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(part))
+
+
+def _sliced(part: Any, vector: Any) -> Any:
+    leaves, structure = jax.tree.flatten(part)
+    ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
+    entries = [
+        vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) if np.ndim(leaf) else vector[..., end - 1]
+        for leaf, end in zip(leaves, ends, strict=True)
+    ]
+    return jax.tree.unflatten(structure, entries)
+
+
+def normal_like(like: T, generator: np.random.Generator) -> T:
+    """Parameters of the same structure as `like`, every entry standard normal."""
+    return unravel(like, generator.normal(size=len(ravel(like))))
+
+
+class Prior(eqx.Module, Generic[T]):
+    """Independent normal priors of all parameters: log p = -1/2 sum ((theta - mean) / std)^2, and search bounds.
+
+    Each field has the structure of the parameters, with NumPy arrays.
 
     Args:
         mean: of each entry.
         std: of each entry.
         lower: bounds of the search.
         upper: bounds of the search.
-        doubt: how far the mean itself may be off, for members of an ensemble that believe different things; None: not.
+        doubt: standard deviation of the mean itself between members of an ensemble; None: all have the same mean.
     """
 
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    doubt: NDArray[np.float64] | None = None
+    mean: T
+    std: T
+    lower: T
+    upper: T
+    doubt: T | None = None
 
-    def moved(self, by: NDArray[np.float64]) -> Prior:
-        """Another belief, as far away as this one is doubted, for standard normal `by`."""
+    @staticmethod
+    def of(mean: T, std: T, lower: float = LOWEST, upper: float = HIGHEST) -> Prior[T]:
+        """The prior with the same bounds for all entries."""
+
+        def everywhere(bound: float) -> T:
+            return jax.tree.map(lambda leaf: np.full(np.shape(leaf), bound), mean)
+
+        return Prior(mean, std, everywhere(lower), everywhere(upper))
+
+    def moved(self, by: T) -> Prior[T]:
+        """The prior with its mean moved by `by` times its doubt, within the bounds."""
         if self.doubt is None:
             return self
-        return replace(self, mean=np.clip(self.mean + self.doubt * by, self.lower, self.upper))
+        mean = jax.tree.map(_clipped_sum, self.mean, self.doubt, by, self.lower, self.upper)
+        return Prior(mean, self.std, self.lower, self.upper, self.doubt)
 
-    def starts(self, count: int, key: Key) -> NDArray[np.float64]:
-        """The mean, and random points half a deviation around it, `(count, p)`."""
-        noise = key.generator().normal(size=(count - 1, len(self.mean)))
-        around = self.mean + 0.5 * self.std * noise
-        return np.clip(np.concatenate([self.mean[None], around]), self.lower, self.upper)
+    def starts(self, count: int, key: Key) -> list[T]:
+        """Starting points of a search: the mean, and random points half a standard deviation around it."""
+        generator, half = key.generator(), jax.tree.map(lambda std: 0.5 * std, self.std)
+        steps = [jax.tree.map(np.zeros_like, half), *(normal_like(half, generator) for _ in range(count - 1))]
+        return [jax.tree.map(_clipped_sum, self.mean, half, step, self.lower, self.upper) for step in steps]
+
+
+def _clipped_sum(mean: Any, scale: Any, step: Any, lower: Any, upper: Any) -> NDArray[np.float64]:
+    return np.asarray(np.clip(mean + scale * step, lower, upper))
 
 
 def require_data(observations: Sequence[Observations]) -> None:
-    """Refuse to learn from nothing.
+    """Check that there is something to learn from.
 
     Raises:
         NoDataError: if there is no observation at any fidelity.
@@ -73,15 +151,16 @@ def require_data(observations: Sequence[Observations]) -> None:
 
 
 def milestone(count: int) -> int:
-    """The last number of observations, up to `count`, at which theta is learned again: every one up to 16, then every
-    other, from 32 on every fourth and so on, which is 6 to 12 % more each time.
+    """The last number of observations, up to `count`, at which the parameters are learned again.
+
+    Every number up to 16, then every other, from 32 on every fourth and so on, which is 6 to 12 % more each time.
     """
     step = 1 << max(0, count.bit_length() - 4)
     return count // step * step
 
 
 class Memory(Generic[T]):
-    """The last answers of a pure function, by a digest of what was asked: saves time, decides nothing.
+    """A cache of the last answers of a pure function, by a digest of the question.
 
     Args:
         most: answers kept.
@@ -93,7 +172,7 @@ class Memory(Generic[T]):
         self._lock = Lock()
 
     def get(self, question: str, answer: Callable[[], T]) -> T:
-        """The answer, computed if it is not among the last ones."""
+        """The answer, computed if it is not cached."""
         with self._lock:
             if question in self._answers:
                 self._answers.move_to_end(question)

@@ -2,9 +2,9 @@
 
     f_m(x) = w_m . phi(x),    k((x, m), (x', m')) = B[m, m'] (a^2 phi(x) . phi(x') / F + BIAS)
 
-Perrone's last layers are independent, B = I: the fidelities share the network and nothing else. Then, once the network
-is learned, no observation of a lower fidelity says anything about the target, and no gain about the target's maximum is
-to be had below it. Our deviation: the last layers' weights have a correlation r in (0, 1), which is learned,
+Perrone's last layers are independent, B = I: the fidelities share only the network. Then, once the network is learned,
+observations of a lower fidelity are not informative about the target, and the gain below the target is 0. Our
+deviation: the last layers' weights have a correlation r in (0, 1), which is learned,
 
     B = (1 - r) I + r 1 1^T,    r -> 0: Perrone's
 
@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jax.nn import sigmoid
 from jaxtyping import Array, Float
 
@@ -28,11 +28,18 @@ from fidelium.numerics.backend import jax_key
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.covariances import MixedProcesses
-from fidelium.surrogates.learning import HIGHEST, LOWEST, Prior
-from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
+from fidelium.surrogates.learning import HIGHEST, LOWEST, Entry, Prior
+from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures
+
+CORRELATION, CORRELATION_LOGIT_STD = 2.0, 1.5
+"""Prior of logit r: a correlation of 0.88 between the fidelities, 0.62 to 0.97 within one standard deviation. Chosen,
+not tuned."""
+
+AMPLITUDE, AMPLITUDE_LOG_STD = 0.7, 0.7
+"""Prior of log a: twice the spread, give or take a factor 2. Chosen, not tuned."""
 
 FARTHEST_WEIGHT = 20.0
-"""Where the network's weights are looked for, either side of 0."""
+"""Bound of the search for the network's weights, either side of 0."""
 
 
 class NetworkKernel(eqx.Module):
@@ -58,9 +65,17 @@ class NetworkKernel(eqx.Module):
         return jnp.exp(self.log_amplitude) / math.sqrt(phi.shape[0]) * phi
 
 
+class SharedParameters(eqx.Module):
+    """theta: logit r, log a, and the network's weights and biases."""
+
+    logit_correlation: Entry
+    log_amplitude: Entry
+    network: DenseFeatures
+
+
 @dataclass(frozen=True)
 class SharedFeatures:
-    """Last layers on shared features: theta = [logit r, log a, weights and biases of the network].
+    """Last layers on shared features.
 
     Args:
         architecture: the network's shape, the features last.
@@ -78,21 +93,21 @@ class SharedFeatures:
         if not self.spread > 0:
             raise SettingError(f"spread must be above 0, got {self.spread!r}")
 
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
-        weights = np.asarray(ravel_pytree(self._network(dimension, key))[0])
-        farthest = np.full(len(weights), FARTHEST_WEIGHT)
-        return Prior(
-            np.concatenate([[2.0, 0.7], weights]),
-            np.concatenate([[1.5, 0.7], np.full(len(weights), self.spread)]),
-            np.concatenate([[LOWEST, LOWEST], -farthest]),
-            np.concatenate([[HIGHEST, HIGHEST], farthest]),
-        )
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[SharedParameters]:
+        network = jax.tree.map(np.asarray, self._network(dimension, key))
 
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> MixedProcesses:
-        network = ravel_pytree(self._network(dimension, Key((0,))))[1](theta[2:])  # of the first, its shape alone
-        r = sigmoid(theta[0])
+        def alike(correlation: float, amplitude: float, weight: float) -> SharedParameters:
+            weights = jax.tree.map(lambda leaf: np.full(leaf.shape, weight), network)
+            return SharedParameters(np.asarray(correlation), np.asarray(amplitude), weights)
+
+        mean = SharedParameters(np.asarray(CORRELATION), np.asarray(AMPLITUDE), network)
+        std = alike(CORRELATION_LOGIT_STD, AMPLITUDE_LOG_STD, self.spread)
+        return Prior(mean, std, alike(LOWEST, LOWEST, -FARTHEST_WEIGHT), alike(HIGHEST, HIGHEST, FARTHEST_WEIGHT))
+
+    def covariance(self, theta: SharedParameters, fidelities: int) -> MixedProcesses:
+        r = sigmoid(theta.logit_correlation)
         root = jnp.concatenate([jnp.full((fidelities, 1), jnp.sqrt(r)), jnp.sqrt(1 - r) * jnp.eye(fidelities)], axis=1)
-        return MixedProcesses(root[None], (NetworkKernel(theta[1], network),))
+        return MixedProcesses(root[None], (NetworkKernel(jnp.asarray(theta.log_amplitude), theta.network),))
 
     def frequencies(self, count: int, dimension: int, fidelities: int, key: Key) -> Float[np.ndarray, "c k d"]:
         return np.zeros((1, 0, dimension))

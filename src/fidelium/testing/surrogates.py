@@ -138,6 +138,12 @@ def it_has_all_capabilities(case: SurrogateCase) -> None:
         [type(leaf) for leaf in leaves],
     )
     _finite("the arrays of the posterior", leaves)
+    members = posterior.members()
+    _require(
+        bool(members) and all(isinstance(member, Posterior) for member in members),
+        "members() gives posteriors, at least one",
+        [type(member) for member in members],
+    )
     values = jnp.linspace(-5.0, 5.0, 7)
     noise = np.array([posterior.noise_var(m, values) for m in range(case.fidelities)])
     _require(noise.shape == (case.fidelities, 7), "noise_var gives a variance per value", noise.shape)
@@ -240,6 +246,20 @@ def degenerate_data_give_numbers(case: SurrogateCase) -> None:
 
 
 @jax_session()
+def the_members_together_are_the_posterior(case: SurrogateCase) -> None:
+    """The mean of the target is that of the members, averaged, in the objective's units."""
+    posterior, x = case.posterior, case.points()
+    (whole,), parts = (
+        [each.scales()[-1].outward(_target_moments(each, x)[0]) for each in group]
+        for group in ((posterior,), posterior.members())
+    )
+    unit = np.abs(posterior.scales()[-1].outward(np.ones(1)) - posterior.scales()[-1].outward(np.zeros(1)))
+    _close(
+        "mean of the members less that of the posterior, in its units", (np.mean(parts, 0) - whole) / unit, 0.0, 1e-8
+    )
+
+
+@jax_session()
 def fantasy_observations_keep_the_means(case: SurrogateCase) -> None:
     """`given` lowers the variance of its fidelity at its point, and keeps the means."""
     posterior, x = case.posterior, case.points()
@@ -281,6 +301,7 @@ LAWS: tuple[Law, ...] = (
     gradients_are_finite_differences,
     growing_data_teach_and_do_not_recompile,
     degenerate_data_give_numbers,
+    the_members_together_are_the_posterior,
     fantasy_observations_keep_the_means,
     the_same_key_gives_the_same_posterior,
     no_data_are_refused,

@@ -4,9 +4,9 @@ The score is the mean log density of the other half,
 
     score = mean over splits and fidelities of mean_n log N(y_n | alpha_m(x_n), eta_m(x_n) + sigma_m^2),
 
-in units in which all observations of a fidelity have spread 1. A density and not an error: what an acquisition reads
-are variances as much as means, and an error does not see a model that is sure of something wrong. Fidelities count
-alike, but those with fewer than `FEWEST` observations: all of these are learned from.
+in units in which all observations of a fidelity have spread 1. A density and not an error: acquisitions use variances
+as much as means, and an error does not penalise overconfidence. Fidelities have equal weight, except those with fewer
+than `FEWEST` observations: they are learned from and not tested on.
 
 Networks of different shapes are trained side by side, padded to one shape, so that one compiled program trains them
 all. Padding changes nothing that is learned. A hidden unit whose weights are all zero gives zero and gets no gradient:
@@ -37,10 +37,8 @@ from fidelium.numerics.backend import jax_key, jax_session, quick_jit
 from fidelium.numerics.padding import PaddedData, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
-from fidelium.surrogates.stacked_dnn.architecture import FEATURES, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import DenseFeatures
-from fidelium.surrogates.stacked_dnn.posterior import StackPosterior
-from fidelium.surrogates.stacked_dnn.variational import Carry, VariationalLayer, climb, units_of
+from fidelium.surrogates.stacked_dnn.architecture import FEATURES, DenseFeatures, StackArchitecture
+from fidelium.surrogates.stacked_dnn.variational import Carry, StackPosterior, VariationalLayer, climb, standard_units
 
 Layers = tuple[VariationalLayer, ...]
 Weights = list[NDArray[np.float32]]
@@ -121,11 +119,11 @@ def held_adam(rate: Float32[Array, ""], learned: Layers) -> optax.GradientTransf
     return optax.chain(hold, optax.adam(rate))
 
 
-LOWEST = -20.0
-"""Log density of a test point at least, also where the training diverged: one point must not decide all."""
+LEAST_LOG_DENSITY = -20.0
+"""Lower bound of a test point's log density, also where the training diverged, so that one point cannot decide."""
 
 _PIECE = 250
-"""Epochs in one call of the compiled training, which neither the clock nor the keyboard can interrupt."""
+"""Epochs in one call of the compiled training, which cannot be interrupted."""
 
 _NODES = 5
 
@@ -163,7 +161,7 @@ class CrossValidation:
             observations: of each fidelity, low to high.
             architectures: what to score.
             key: of the splits, the initial weights and the sampling in the training.
-            tick: called now and then with the share that is done; what it raises ends the training.
+            tick: progress callback, with the fraction done; an exception from it ends the training.
 
         Raises:
             NoDataError: if no fidelity has `FEWEST` observations.
@@ -180,7 +178,7 @@ class CrossValidation:
         learned = self._train(*starts, data, keys, tick)
         x = np.stack([np.concatenate([half.unit_x for half in splits[s].test]) for _, s in rows])
         predicted = (np.asarray(part) for part in _predict_rows(learned, x))
-        units = units_of(observations)
+        units = standard_units(observations)
         each = [_log_density(splits[s], units, *parts) for (_, s), *parts in zip(rows, *predicted, strict=True)]
         return np.mean(np.reshape(each, (len(architectures), self.splits)), axis=1)
 
@@ -235,7 +233,7 @@ def _halves(seen: Observations, is_tested: bool, key: Key) -> tuple[Observations
 def _as_data(observations: Sequence[Observations]) -> tuple[PaddedData, ...]:
     """In their own units, and as many rows as there are (one of padding for none): all splits have the same numbers."""
     data: list[PaddedData] = []
-    for seen, unit in zip(observations, units_of(observations), strict=True):
+    for seen, unit in zip(observations, standard_units(observations), strict=True):
         rows = (seen.unit_x, unit.inward(seen.y), np.ones(len(seen)))
         data.append(PaddedData(*(jnp.asarray(pad_rows(each, max(len(seen), 1)), jnp.float32) for each in rows)))
     return tuple(data)
@@ -251,13 +249,15 @@ def _log_density(
     """The mean log density of the test points of each fidelity in its units, averaged over the fidelities."""
     ends = np.cumsum([len(half) for half in split.test])
     averages: list[float] = []
-    for m, (half, end, learned_in) in enumerate(zip(split.test, ends, units_of(split.train), strict=True)):
+    for m, (half, end, learned_in) in enumerate(zip(split.test, ends, standard_units(split.train), strict=True)):
         own = slice(end - len(half), end)
         mean, std = learned_in.outward_moments(means[own, m], variances[own, m])
         with np.errstate(all="ignore"):  # of a training that diverged
             density = norm.logpdf(half.y, mean, std) + np.log(units[m].spread)
         if len(half):
-            averages.append(float(np.mean(np.fmax(density, LOWEST))))  # the floor also where there is no number
+            averages.append(
+                float(np.mean(np.fmax(density, LEAST_LOG_DENSITY)))
+            )  # the floor also where there is no number
     return float(np.mean(averages))
 
 
@@ -295,7 +295,7 @@ def comparable_fidelities(observations: Sequence[Observations]) -> tuple[int, ..
 
 
 def require_comparable(observations: Sequence[Observations]) -> tuple[int, ...]:
-    """The same, at least one.
+    """The fidelities with observations enough, at least one.
 
     Raises:
         NoDataError: if no fidelity has `FEWEST` observations.

@@ -1,4 +1,4 @@
-"""What was found for given data, kept in this process and in a small file in the user's cache folder."""
+"""A cache of the architectures found for given data, in this process and as small files in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fidelium.numerics.backend import CACHE_VARIABLE
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 
 _found: dict[str, StackArchitecture] = {}
-"""Answers of this process: a memory of a pure function, no state that anything depends on."""
+"""Answers of this process: a cache of a pure function."""
 
 
 def remembered(
@@ -26,10 +26,10 @@ def remembered(
 ) -> StackArchitecture:
     """The answer to a question about these observations, computed the first time it is asked.
 
-    A file that cannot be read or written is as good as none: the answer is a function of what is asked.
+    A cache file that cannot be read or written is ignored.
 
     Args:
-        question: a frozen record, whose `repr` says everything that decides the answer beside the observations.
+        question: a frozen record, whose `repr` holds everything the answer depends on besides the observations.
         observations: of each fidelity.
         answer: computes it.
     """

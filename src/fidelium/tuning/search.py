@@ -6,6 +6,7 @@ shapes would compile less and compute far more.
 
 from __future__ import annotations
 
+# pyright: reportMissingImports=false
 import math
 import tempfile
 import time
@@ -36,13 +37,13 @@ class Scored:
     score: float
 
 
-def best(scored: Sequence[Scored]) -> Scored:
-    """The one of the highest score; of equals, the first."""
+def best_scored(scored: Sequence[Scored]) -> Scored:
+    """The one with the highest score, the first of equals."""
     return max(scored, key=lambda each: each.score)
 
 
 Watch = Callable[[float, float], None]
-"""Told now and then which share of a search is done, and the best score so far (-inf before the first)."""
+"""Progress callback: fraction done, best score so far (-inf before the first)."""
 
 
 @runtime_checkable
@@ -93,13 +94,13 @@ def few_architectures(fidelities: int) -> tuple[StackArchitecture, ...]:
 
 
 DEPTHS, WIDTHS, LEARNING_RATES = (2, 12), (32, 512), (1e-5, 1e-1)
-"""The paper's ranges; SMAC sees widths and learning rates on a logarithmic scale."""
+"""The paper's ranges; widths and learning rates are searched on a logarithmic scale."""
 
 _SMAC = 3
 """Word of SMAC's own key: the scores use the key itself, and are those of the quick choice with the same key."""
 
 _USUAL_EVALUATIONS = 50
-"""By how many evaluations SMAC plans its random start if only the time is limited: a quarter of them."""
+"""The number of evaluations by which SMAC plans its random start (a quarter) if only the time is limited."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class SmacSearch:
         if find_spec("smac") is None:
             raise SettingError(
                 "the search with SMAC3 needs the package smac, which is not installed; "
-                "pip install 'fidelium[tune]' brings it, and the quick choice does without"
+                "pip install 'fidelium[tune]', or use the quick choice, which does not need it"
             )
 
     def run(self, observations: Sequence[Observations], key: Key, watch: Watch) -> tuple[Scored, ...]:
@@ -157,12 +158,12 @@ class SmacSearch:
         return tuple(scored)
 
     def _tick(self, scored: Sequence[Scored], start: float, watch: Watch, share: float) -> None:
-        """Tell how far the search is when a share of the next score is done, and end it when the time is up."""
+        """Report the progress when a share of the next score is done, and stop when the time is up."""
         used = time.perf_counter() - start
         if scored and used > (self.seconds or math.inf):
             raise _TimeIsUpError
         done = max((len(scored) + share) / (self.evaluations or math.inf), used / (self.seconds or math.inf))
-        watch(min(done, 1.0), best(scored).score if scored else -math.inf)
+        watch(min(done, 1.0), best_scored(scored).score if scored else -math.inf)
 
 
 def guiding_fidelities(observations: Sequence[Observations]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from fidelium.errors import UnknownNameError
 from fidelium.history import Observations
 from fidelium.randomness import Key
 from fidelium.tuning.cross_validation import CrossValidation
-from fidelium.tuning.search import ArchitectureSearch, QuickChoice, Scored, SmacSearch, Watch, best
+from fidelium.tuning.search import ArchitectureSearch, QuickChoice, Scored, SmacSearch, Watch, best_scored
 
 METHODS = ("smac", "quick")
 
@@ -38,7 +38,7 @@ class Tuned:
     @property
     def best(self) -> Scored:
         """The architecture of the highest score."""
-        return best(self.scored)
+        return best_scored(self.scored)
 
     def snippet(self) -> str:
         """Python that makes the strategy with the best architecture."""
@@ -68,11 +68,11 @@ def tune(
         evaluations: architectures to score at most with SMAC3; 50 if neither this nor `seconds` is given.
         seconds: when SMAC3 stops.
         validation: how an architecture is scored; as in the paper if None.
-        watch: told how far the search is.
+        watch: progress callback.
 
     Raises:
         UnknownNameError: if the method is unknown.
-        SettingError: if a limit leaves nothing to do, or SMAC3 is wanted and not installed.
+        SettingError: if a limit leaves nothing to do, or SMAC3 is needed and not installed.
         NoDataError: if no fidelity has four observations.
     """
     search = _search(method, validation or CrossValidation(), evaluations, seconds)
@@ -81,7 +81,7 @@ def tune(
     return Tuned(method, scored, time.perf_counter() - start)
 
 
-def report(tuned: Sequence[Tuned]) -> list[dict[str, Any]]:
+def json_records(tuned: Sequence[Tuned]) -> list[dict[str, Any]]:
     """Everything that was scored, ready for JSON."""
     return [
         {

@@ -52,7 +52,7 @@ from fidelium.experiments.peers.adapters import (
 from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
-from fidelium.strategies.random import RandomSearch
+from fidelium.strategies.initial_design import RandomSearch
 from fidelium.timing import stage
 
 # pyright: reportMissingImports=false, reportArgumentType=false, reportCallIssue=false

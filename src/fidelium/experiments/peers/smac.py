@@ -22,7 +22,7 @@ from fidelium.experiments.peers.adapters import quiet, target_values, to_params
 from fidelium.history import History, Query
 from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Parameter, Real
-from fidelium.strategies.random import RandomSearch
+from fidelium.strategies.initial_design import RandomSearch
 from fidelium.timing import stage
 from fidelium.tuning.search import steady_hashes
 

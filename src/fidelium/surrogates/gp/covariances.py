@@ -1,6 +1,6 @@
-"""Covariances between fidelities: each is a belief about how the fidelities belong together.
+"""Covariances between fidelities: each is a model of how the fidelities are related.
 
-`MixedProcesses` is all linear ones at once. With independent processes g_cr ~ GP(0, kappa_c),
+`MixedProcesses` covers all linear ones. With independent processes g_cr ~ GP(0, kappa_c),
 
     f_m(x) = sum_c sum_r R_c[m, r] g_cr(x),     k((x, m), (x', m')) = sum_c (R_c R_c^T)[m, m'] kappa_c(x, x')
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,23 +22,50 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fidelium.errors import SettingError
-from fidelium.numerics.spectral import check_kernel, frequencies
+from fidelium.numerics.kernels import Kernel, check_kernel, frequencies, pairs, total
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.exact import Covariance
-from fidelium.surrogates.gp.kernels import Kernel, pairs, total
-from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, Prior
+from fidelium.surrogates.learning import LENGTH, LENGTH_LOG_STD, Entries, Entry, Prior, ProcessParameters, widening
 
 At = tuple[Point, Int[Array, ""]]
 """A point of a multi-fidelity process: x and the position of the fidelity."""
 
 BIAS = 0.25
-"""Variance of each process's unknown mean, as a share of its variance."""
+"""Variance of each process's unknown mean, as a share of its variance. Chosen, not tuned."""
+
+AMPLITUDE, AMPLITUDE_LOG_STD = 0.0, 0.7
+"""Prior of the log amplitude of a fidelity: its values are scaled to spread 1, give or take a factor 2."""
+
+DELTA_AMPLITUDE, DELTA_AMPLITUDE_LOG_STD = -1.5, 1.0
+"""Prior of the log amplitude of what a fidelity adds to what it shares with others: a fifth of the spread, give or take
+a factor e. Chosen, not tuned."""
+
+SHARED_LOADING, SHARED_LOADING_STD = 0.9, 0.4
+"""Prior of omega of the first latent process: most of what the fidelities do is believed to be common to all, with the
+same sign. Chosen, not tuned."""
+
+OTHER_LOADING, OTHER_LOADING_STD = 0.2, 0.3
+"""Prior of omega of the other latent processes: small, of either sign. Chosen, not tuned."""
+
+OWN_VAR, OWN_LOG_STD = 0.05, 1.5
+"""Prior of tau, the variance that a fidelity does not share: a twentieth of the spread, little known. Chosen, not
+tuned."""
+
+SMOOTHED_AMPLITUDE, SMOOTHED_AMPLITUDE_LOG_STD = -0.1, 0.5
+"""Prior of the log amplitude of the smoothed latent process: nearly all of the spread. Chosen, not tuned."""
+
+SQUARED_LENGTH_LOG_STD = 2 * LENGTH_LOG_STD
+"""Prior standard deviation of log squared lengths: that of lengths, squared."""
+
+WIDTH, WIDTH_LOG_STD = -2.0, 1.0
+"""Prior of the log variance of a smoother, relative to the latent process's squared length: smoothing changes little.
+Chosen, not tuned."""
 
 
 @runtime_checkable
 class CovarianceFamily(Protocol):
-    """Covariances with a vector theta to learn; data of all fidelities may share one scale, or have one each."""
+    """Covariances with parameters to learn; data of all fidelities may share one scale, or have one each."""
 
     @property
     def shares_units(self) -> bool:
@@ -45,13 +73,13 @@ class CovarianceFamily(Protocol):
         ...
 
     @abstractmethod
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
-        """What is believed of theta; the key is for those who start from a random network."""
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[Any]:
+        """The prior of the parameters, a pytree of named parts; the key is for families with a random start."""
         ...
 
     @abstractmethod
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> Covariance:
-        """The covariance for a value of theta."""
+    def covariance(self, theta: Any, fidelities: int) -> Covariance:
+        """The covariance for given parameters."""
         ...
 
     @abstractmethod
@@ -62,7 +90,7 @@ class CovarianceFamily(Protocol):
 
 @runtime_checkable
 class Correlation(Protocol):
-    """A covariance of x alone, and features that stand for it: a `Kernel` for instance."""
+    """A covariance of x alone with its random features, such as a `Kernel`."""
 
     @abstractmethod
     def __call__(self, x: Point, other: Point) -> Scalar:
@@ -105,7 +133,7 @@ class MixedProcesses(eqx.Module):
 
 @dataclass(frozen=True)
 class Independent:
-    """Every fidelity is a process of its own: R_m = a_m e_m. theta = for every m [log a_m, log lengths]."""
+    """Every fidelity is a process of its own: R_m = a_m e_m. The parameters are a `ProcessParameters` per fidelity."""
 
     kernel: str = "rbf"
     shares_units: bool = False
@@ -113,13 +141,14 @@ class Independent:
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
 
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
-        return _believed([(0.0, 0.7), *_lengths(dimension)] * fidelities)
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
+        mean, std = _process(dimension, AMPLITUDE, AMPLITUDE_LOG_STD)
+        return Prior.of((mean,) * fidelities, (std,) * fidelities)
 
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> MixedProcesses:
-        each = theta.reshape(fidelities, 1 + dimension)
-        roots = jnp.eye(fidelities)[:, :, None] * jnp.exp(each[:, :1, None])
-        return MixedProcesses(roots, _kernels(each[:, 1:], self.kernel))
+    def covariance(self, theta: tuple[ProcessParameters, ...], fidelities: int) -> MixedProcesses:
+        log_amplitudes = jnp.stack([each.log_amplitude for each in theta])
+        roots = jnp.eye(fidelities)[:, :, None] * jnp.exp(log_amplitudes[:, None, None])
+        return MixedProcesses(roots, _kernels([each.log_lengths for each in theta], self.kernel))
 
     def frequencies(self, count: int, dimension: int, fidelities: int, key: Key) -> Float[np.ndarray, "c k d"]:
         return _frequencies(self.kernel, count, dimension, fidelities, key)
@@ -127,48 +156,59 @@ class Independent:
 
 @dataclass(frozen=True)
 class Additive:
-    """Autoregression (Kennedy and O'Hagan 2000): f_m = rho_m f_{m-1} + delta_m, all in the same units.
+    """Autoregression (Kennedy and O'Hagan 2000) with a fixed slope: f_m = rho f_{m-1} + delta_m, in the same units.
 
-    theta = for every m [log amplitude, log lengths] of delta_m (f_1 for the lowest), then rho_2 .. rho_M if learned.
+    The parameters are one `ProcessParameters` per fidelity, of delta_m (of f_1 for the lowest).
 
     Args:
         kernel: of every delta_m.
-        rho: the slope between neighbours; None: one is learned for each pair. 1 is the model of Huang et al. (2006).
+        rho: the slope between neighbours; 1 is the model of Huang et al. (2006).
     """
 
     kernel: str = "rbf"
-    rho: float | None = None
+    rho: float = 1.0
     shares_units: bool = True
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
 
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
-        deltas = [(-1.5, 1.0), *_lengths(dimension)] * (fidelities - 1)
-        slopes = [(1.0, 0.5)] * (fidelities - 1) if self.rho is None else []
-        return _believed([(0.0, 0.7), *_lengths(dimension), *deltas, *slopes])
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
+        lowest, delta = (
+            _process(dimension, AMPLITUDE, AMPLITUDE_LOG_STD),
+            _process(dimension, DELTA_AMPLITUDE, DELTA_AMPLITUDE_LOG_STD),
+        )
+        mean, std = ((first, *[other] * (fidelities - 1)) for first, other in zip(lowest, delta, strict=True))
+        return Prior.of(mean, std)
 
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> MixedProcesses:
-        count = fidelities * (1 + dimension)
-        each = theta[:count].reshape(fidelities, 1 + dimension)
-        rho = theta[count:] if self.rho is None else jnp.full(fidelities - 1, self.rho)
-        # delta_l reaches f_m through every slope between them: R_l[m] = a_l rho_{l+1} .. rho_m for m >= l
+    def covariance(self, theta: tuple[ProcessParameters, ...], fidelities: int) -> MixedProcesses:
+        rho = jnp.full(fidelities - 1, self.rho)
+        # delta_l reaches f_m through every slope between them: R_l[m] = a_l rho^(m - l) for m >= l
         columns: list[Array] = []
-        for l in range(fidelities):
+        for l, delta in enumerate(theta):
             reach = [jnp.zeros(())] * l + [jnp.prod(rho[l:m]) for m in range(l, fidelities)]
-            columns.append(jnp.exp(each[l, 0]) * jnp.stack(reach))
-        return MixedProcesses(jnp.stack(columns)[:, :, None], _kernels(each[:, 1:], self.kernel))
+            columns.append(jnp.exp(delta.log_amplitude) * jnp.stack(reach))
+        return MixedProcesses(
+            jnp.stack(columns)[:, :, None], _kernels([each.log_lengths for each in theta], self.kernel)
+        )
 
     def frequencies(self, count: int, dimension: int, fidelities: int, key: Key) -> Float[np.ndarray, "c k d"]:
         return _frequencies(self.kernel, count, dimension, fidelities, key)
 
 
+class LatentParameters(eqx.Module):
+    """One latent process of a coregionalisation: its loadings omega_cm, log tau_cm, and its lengths."""
+
+    loadings: Entries
+    log_own_var: Entries
+    log_lengths: Entries
+
+
 @dataclass(frozen=True)
 class Coregionalised:
-    """Linear coregionalisation, eq. (2) of the paper: sum_c (omega_cm omega_cm' + tau_cm delta_mm') kappa_c(x, x').
+    """Linear coregionalisation, eq. (2) mf-mes: sum_c (omega_cm omega_cm' + tau_cm delta_mm') kappa_c(x, x').
 
-    theta = for every c [omega_c (M), log tau_c (M), log lengths]. The first kernel is believed to carry what all
-    fidelities have in common, the others, with shorter lengths, what comes on top.
+    The parameters are one `LatentParameters` per latent process. The first one is believed to carry what all fidelities
+    have in common, the others, with shorter lengths, what comes on top.
 
     Args:
         kernel: of every latent process.
@@ -184,20 +224,22 @@ class Coregionalised:
         if self.latent < 1:
             raise SettingError(f"a coregionalised process needs at least one latent process, got {self.latent!r}")
 
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
-        beliefs: list[tuple[float, float]] = []
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[LatentParameters, ...]]:
+        means: list[LatentParameters] = []
+        stds: list[LatentParameters] = []
         for c in range(self.latent):
-            beliefs += [(0.9, 0.4) if c == 0 else (0.2, 0.3)] * fidelities
-            beliefs += [(math.log(0.05), 1.5)] * fidelities
-            beliefs += _lengths(dimension, shorter=2.0**c)
-        return _believed(beliefs)
+            loading, spread = (SHARED_LOADING, SHARED_LOADING_STD) if c == 0 else (OTHER_LOADING, OTHER_LOADING_STD)
+            parts = (np.full(fidelities, loading), np.full(fidelities, math.log(OWN_VAR)))
+            means.append(LatentParameters(*parts, np.full(dimension, _log_length(dimension) - math.log(2.0**c))))
+            parts = (np.full(fidelities, spread), np.full(fidelities, OWN_LOG_STD))
+            stds.append(LatentParameters(*parts, np.full(dimension, LENGTH_LOG_STD)))
+        return Prior.of(tuple(means), tuple(stds))
 
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> MixedProcesses:
-        each = theta.reshape(self.latent, 2 * fidelities + dimension)
-        omega, log_tau = each[:, :fidelities], each[:, fidelities : 2 * fidelities]
+    def covariance(self, theta: tuple[LatentParameters, ...], fidelities: int) -> MixedProcesses:
+        omega, log_tau = (jnp.stack([getattr(each, part) for each in theta]) for part in ("loadings", "log_own_var"))
         own = jnp.eye(fidelities)[None] * jnp.exp(0.5 * log_tau)[:, :, None]
         roots = jnp.concatenate([omega[:, :, None], own], axis=2)
-        return MixedProcesses(roots, _kernels(each[:, 2 * fidelities :], self.kernel))
+        return MixedProcesses(roots, _kernels([each.log_lengths for each in theta], self.kernel))
 
     def frequencies(self, count: int, dimension: int, fidelities: int, key: Key) -> Float[np.ndarray, "c k d"]:
         return _frequencies(self.kernel, count, dimension, self.latent, key)
@@ -216,7 +258,7 @@ class ConvolvedProcesses(eqx.Module):
         log_amplitude: log a_m.
         log_width: log of the smoothers' variances s_m.
         log_length: log of the latent process's squared lengths l.
-        own: what each fidelity has for itself.
+        own: the process of each fidelity's own.
     """
 
     log_amplitude: Float[Array, " m"]
@@ -245,27 +287,43 @@ class ConvolvedProcesses(eqx.Module):
         )
 
 
+class SmootherParameters(eqx.Module):
+    """How one fidelity sees the latent process: amplitude, and the smoother's variances s_m."""
+
+    log_amplitude: Entry
+    log_widths: Entries
+
+
+class ConvolvedParameters(eqx.Module):
+    """The latent process's squared lengths l, the smoother of each fidelity, and each fidelity's own process."""
+
+    log_squared_lengths: Entries
+    smoothers: tuple[SmootherParameters, ...]
+    own: tuple[ProcessParameters, ...]
+
+
 @dataclass(frozen=True)
 class Convolved:
-    """The convolved multi-output process (Alvarez and Lawrence 2011), the model of Zhang et al. (2017).
-
-    theta = [log l (d)], for every m [log a_m, log s_m (d)], then for every m [log amplitude, log lengths] of its own.
-    """
+    """The convolved multi-output process (Alvarez and Lawrence 2011), the model of Zhang et al. (2017)."""
 
     shares_units: bool = False
 
-    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior:
+    def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[ConvolvedParameters]:
         length = 2 * _log_length(dimension)
-        smoothers = [(-0.1, 0.5), *[(length - 2.0, 1.0)] * dimension] * fidelities
-        own = [(-1.5, 1.0), *_lengths(dimension)] * fidelities
-        return _believed([(length, 1.6)] * dimension + smoothers + own)
+        smoother = SmootherParameters(np.asarray(SMOOTHED_AMPLITUDE), np.full(dimension, length + WIDTH))
+        smoother_std = SmootherParameters(np.asarray(SMOOTHED_AMPLITUDE_LOG_STD), np.full(dimension, WIDTH_LOG_STD))
+        own, own_std = _process(dimension, DELTA_AMPLITUDE, DELTA_AMPLITUDE_LOG_STD)
 
-    def covariance(self, theta: Float[Array, " p"], dimension: int, fidelities: int) -> ConvolvedProcesses:
-        length, rest = theta[:dimension], theta[dimension:]
-        count = fidelities * (1 + dimension)
-        each = rest[:count].reshape(fidelities, 1 + dimension)
-        own = Independent().covariance(rest[count:], dimension, fidelities)
-        return ConvolvedProcesses(each[:, 0], each[:, 1:], length, own)
+        def alike(length: float, smoother: SmootherParameters, own: ProcessParameters) -> ConvolvedParameters:
+            return ConvolvedParameters(np.full(dimension, length), (smoother,) * fidelities, (own,) * fidelities)
+
+        return Prior.of(alike(length, smoother, own), alike(SQUARED_LENGTH_LOG_STD, smoother_std, own_std))
+
+    def covariance(self, theta: ConvolvedParameters, fidelities: int) -> ConvolvedProcesses:
+        amplitudes = jnp.stack([each.log_amplitude for each in theta.smoothers])
+        widths = jnp.stack([each.log_widths for each in theta.smoothers])
+        own = Independent().covariance(theta.own, fidelities)
+        return ConvolvedProcesses(amplitudes, widths, jnp.asarray(theta.log_squared_lengths), own)
 
     def frequencies(self, count: int, dimension: int, fidelities: int, key: Key) -> Any:
         shared_key, own_key = key.split(2)
@@ -278,23 +336,18 @@ def _indicator(fidelity: Int[Array, ""], fidelities: int) -> Float[Array, " m"]:
     return (jnp.arange(fidelities) == fidelity).astype(float)
 
 
-def _believed(beliefs: list[tuple[float, float]]) -> Prior:
-    """The prior with these means and standard deviations."""
-    mean, std = (np.array(part) for part in zip(*beliefs, strict=True))
-    return Prior(mean, std, np.full(len(mean), LOWEST), np.full(len(mean), HIGHEST))
-
-
 def _log_length(dimension: int) -> float:
-    # lengths grow as the diagonal of the cube does
-    return math.log(LENGTH) + 0.5 * math.log(max(dimension, 2) / 2)
+    return math.log(LENGTH) + widening(dimension)
 
 
-def _lengths(dimension: int, shorter: float = 1.0) -> list[tuple[float, float]]:
-    return [(_log_length(dimension) - math.log(shorter), 0.8)] * dimension
+def _process(dimension: int, log_amplitude: float, log_std: float) -> tuple[ProcessParameters, ProcessParameters]:
+    """Prior mean and standard deviation of a process with this log amplitude."""
+    mean = ProcessParameters(np.asarray(log_amplitude), np.full(dimension, _log_length(dimension)))
+    return mean, ProcessParameters(np.asarray(log_std), np.full(dimension, LENGTH_LOG_STD))
 
 
-def _kernels(log_lengths: Float[Array, "c d"], name: str) -> tuple[Kernel, ...]:
-    return tuple(Kernel(row, name) for row in log_lengths)
+def _kernels(log_lengths: Sequence[Entries], name: str) -> tuple[Kernel, ...]:
+    return tuple(Kernel(jnp.asarray(each), name) for each in log_lengths)
 
 
 def _frequencies(name: str, count: int, dimension: int, kernels: int, key: Key) -> Float[np.ndarray, "c k d"]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
@@ -27,13 +28,15 @@ from fidelium.numerics.linalg import log_normal
 from fidelium.numerics.padding import bucket
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Scalar
-from fidelium.surrogates.learning import Prior
+from fidelium.surrogates.learning import Prior, ravel, unravel
+
+T = TypeVar("T")
 
 At = Any
 """One point of the process, or many along leading axes: a pytree of arrays."""
 
 JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
-"""What is added to the diagonal, as a share of its mean, until there is a Cholesky factor."""
+"""Added to the diagonal, as a share of its mean, one after the other until there is a Cholesky factor."""
 
 
 @runtime_checkable
@@ -68,7 +71,7 @@ class Rows(eqx.Module):
 
 
 class PathDraws(eqx.Module):
-    """What fixes draws of the process as functions (Matheron's rule): weights of features and of kernels."""
+    """Draws of the process as functions (Matheron's rule): weights of features and of kernels."""
 
     prior: Float[Array, "draws f"]
     update: Float[Array, "draws n"]
@@ -80,7 +83,7 @@ class Values(eqx.Module):
     Args:
         at: their points.
         mean: their means.
-        spread: L^-1 k(p) of each, what the data explain of it.
+        spread: L^-1 k(p) of each.
     """
 
     at: At
@@ -97,7 +100,7 @@ class ExactGP(eqx.Module):
         rows: the observations.
         root: L^-1 with L L^T = K.
         weights: K^-1 y.
-        jitter: what had to be added to the diagonal of K, 0 as a rule.
+        jitter: added to the diagonal of K, usually 0.
     """
 
     covariance: Covariance
@@ -137,7 +140,7 @@ class ExactGP(eqx.Module):
         return prior - values.spread @ others.spread.T
 
     def draw(self, key: jax.Array, count: int) -> PathDraws:
-        """Draws of the process as functions: a draw of the prior, corrected by what the data say about it."""
+        """Draws of the process as functions: draws of the prior, corrected by the data."""
         weight_key, noise_key = jr.split(key)
         phi = jax.vmap(lambda p: self.covariance.features(self.frequencies, p))(self.rows.at)
         prior = jr.normal(weight_key, (count, phi.shape[1]))
@@ -150,7 +153,7 @@ class ExactGP(eqx.Module):
         return draw.prior @ self.covariance.features(self.frequencies, p) + draw.update @ self._towards(p)
 
     def given(self, at: At, noise_var: Float[Array, " p"], weight: Float[Array, " p"]) -> ExactGP:
-        """The process once its values at more points were observed to be just what was expected; not to be traced."""
+        """Condition on fantasy observations at more points, equal to the predictive mean; not to be traced."""
         mean = _means(self, at)
         more = Rows(at, mean, noise_var, weight)
         kept = np.concatenate([np.flatnonzero(np.asarray(self.rows.mask)), len(self.weights) + np.flatnonzero(weight)])
@@ -173,7 +176,7 @@ class ExactGP(eqx.Module):
         return jnp.maximum(variance, VARIANCE_FLOOR)
 
 
-def log_evidence(covariance: Covariance, rows: Rows) -> Scalar:
+def process_log_evidence(covariance: Covariance, rows: Rows) -> Scalar:
     """log N(y | 0, K); -inf or not a number where K has no Cholesky factor."""
     return log_normal(rows.y, _gram(covariance, rows), rows.mask)
 
@@ -211,50 +214,52 @@ def _means(process: ExactGP, at: At) -> Float[Array, " n"]:
 
 @runtime_checkable
 class ProcessModel(Protocol):
-    """What theta means. It is hashable: a function compiled for a model is used for all equal ones."""
+    """What the parameters mean. It is hashable: a function compiled for a model is used for all equal ones."""
 
     @abstractmethod
-    def covariance(self, theta: Float[Array, " p"]) -> Covariance:
-        """The covariance for a value of theta."""
+    def covariance(self, theta: Any) -> Covariance:
+        """The covariance for given parameters."""
         ...
 
     @abstractmethod
-    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
-        """The rows with the noise for a value of theta."""
+    def noisy(self, rows: Rows, theta: Any) -> Rows:
+        """The rows with the noise for given parameters."""
         ...
 
 
-def learn(model: ProcessModel, prior: Prior, rows: Rows, starts: int, steps: int, key: Key) -> NDArray[np.float64]:
-    """theta of the highest density log p(y, theta).
+def learn(model: ProcessModel, prior: Prior[T], rows: Rows, starts: int, steps: int, key: Key) -> T:
+    """The parameters of the highest density log p(y, theta).
 
     Args:
-        model: what theta means.
-        prior: beliefs about theta.
-        rows: the observations, their noise still open.
+        model: what the parameters mean.
+        prior: of the parameters.
+        rows: the observations, without their noise.
         starts: starting points of the search.
         steps: evaluations of the evidence at most.
         key: of the starting points.
     """
 
-    def density(theta: NDArray[np.float64]) -> tuple[Array, Array]:
-        return _log_density(model, theta, prior.mean, prior.std, rows)
+    def density(vectors: NDArray[np.float64]) -> tuple[Array, Array]:
+        return _log_density(model, vectors, prior.mean, prior.std, rows)
 
-    found = maximise_rows(density, prior.starts(starts, key), prior.lower, prior.upper, steps=steps, tolerance=1e-3)
-    return found.x[found.best]
+    start = np.stack([ravel(each) for each in prior.starts(starts, key)])
+    found = maximise_rows(density, start, ravel(prior.lower), ravel(prior.upper), steps=steps, tolerance=1e-3)
+    return jax.tree.map(jnp.asarray, unravel(prior.mean, found.x[found.best]))
 
 
 @partial(jax.jit, static_argnums=0)
 def _log_density(
     model: ProcessModel,
-    theta: Float[Array, "r p"],
-    prior_mean: Float[Array, " p"],
-    prior_std: Float[Array, " p"],
+    vectors: Float[Array | np.ndarray, "r p"],
+    prior_mean: Any,
+    prior_std: Any,
     rows: Rows,
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
-    """log p(y, theta) of every row of theta, and its gradient."""
+    """log p(y, theta) of every row, and its gradient. L-BFGS has vectors; the parameters get their names here."""
 
-    def one(theta: Float[Array, " p"]) -> Float[Array, ""]:
-        log_prior = -0.5 * jnp.sum(((theta - prior_mean) / prior_std) ** 2)
-        return log_evidence(model.covariance(theta), model.noisy(rows, theta)) + log_prior
+    def one(vector: Float[Array, " p"]) -> Float[Array, ""]:
+        log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(prior_mean)[0]) / ravel_pytree(prior_std)[0]) ** 2)
+        covariance = model.covariance(unravel(prior_mean, vector))
+        return process_log_evidence(covariance, model.noisy(rows, unravel(prior_mean, vector))) + log_prior
 
-    return jax.vmap(jax.value_and_grad(one))(theta)
+    return jax.vmap(jax.value_and_grad(one))(vectors)

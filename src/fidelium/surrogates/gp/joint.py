@@ -1,10 +1,11 @@
-"""Gaussian processes of (x, fidelity): theta by the evidence, everything else in closed form."""
+"""Gaussian processes of (x, fidelity): parameters by the evidence, everything else in closed form."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,7 +21,16 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows, learn
-from fidelium.surrogates.learning import HIGHEST, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
+from fidelium.surrogates.learning import (
+    HIGHEST,
+    LOWEST,
+    NOISE_LOG_STD,
+    NOISE_STD,
+    Entries,
+    Prior,
+    require_data,
+    subset,
+)
 
 
 class JointPosterior(eqx.Module):
@@ -34,7 +44,7 @@ class JointPosterior(eqx.Module):
 
     process: ExactGP
     noise: Float[Array, " m"]
-    units: Float[Array, "m 5"]
+    units: Float[Array, "m 4"]
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
@@ -58,8 +68,12 @@ class JointPosterior(eqx.Module):
         """sigma_m^2, whatever the value."""
         return jnp.broadcast_to(self.noise[fidelity], jnp.shape(value))
 
+    def members(self) -> tuple[JointPosterior]:
+        """This posterior alone."""
+        return (self,)
+
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> JointPosterior:
-        """The posterior once every y_m(x) has been observed to be just what was expected."""
+        """Condition on fantasy observations equal to the predictive mean."""
         size, which = bucket(len(x)), np.asarray(fidelities, dtype=int)
         at = (jnp.asarray(pad_rows(x, size)), jnp.asarray(np.pad(which, (0, size - len(which)))))
         weight = jnp.asarray(pad_rows(np.ones(len(x)), size))
@@ -91,12 +105,12 @@ class GaussianProcess:
     """A Gaussian process whose covariance is learned by the evidence.
 
     Args:
-        family: how the fidelities belong together.
-        starts: starting points of the search for theta.
+        family: how the fidelities are related.
+        starts: starting points of the search for the parameters.
         steps: evaluations of the evidence at most.
-        most_points: theta is learned from this many observations per fidelity at most; the posterior sees all of them.
+        most_points: parameters are learned from this many observations per fidelity at most, the posterior uses all.
         frequencies: sine-cosine pairs that draws are made of.
-        noise_std: what the noise is believed to be, as a share of the values' spread.
+        noise_std: prior median of the noise's standard deviation, as a share of the values' spread.
     """
 
     family: CovarianceFamily = field(default_factory=Coregionalised)
@@ -122,29 +136,33 @@ class GaussianProcess:
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
             for chosen in [subset(len(seen), self.most_points, part)]
         ]
-        model = _JointModel(self.family, dimension, fidelities)
-        theta = jnp.asarray(learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key))
+        model = _JointModel(self.family, fidelities)
+        theta = learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key)
         frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
         rows = model.noisy(_rows(observations, units), theta)
         process = ExactGP.of(model.covariance(theta), jax.tree.map(jnp.asarray, frequencies), rows)
         return JointPosterior(process, model.noise(theta), jnp.asarray([astuple(unit) for unit in units]))
 
 
+class JointParameters(eqx.Module):
+    """theta of a joint process: the noise of every fidelity, and the parameters of the covariance family."""
+
+    log_noise_std: Entries
+    covariance: Any
+
+
 @dataclass(frozen=True)
 class _JointModel:
-    """theta = [log noise std (M), theta of the family]."""
-
     family: CovarianceFamily
-    dimension: int
     fidelities: int
 
-    def covariance(self, theta: Float[Array, " p"]) -> Covariance:
-        return self.family.covariance(theta[self.fidelities :], self.dimension, self.fidelities)
+    def covariance(self, theta: JointParameters) -> Covariance:
+        return self.family.covariance(theta.covariance, self.fidelities)
 
-    def noise(self, theta: Float[Array, " p"]) -> Float[Array, " m"]:
-        return jnp.exp(2 * theta[: self.fidelities])
+    def noise(self, theta: JointParameters) -> Float[Array, " m"]:
+        return jnp.exp(2 * theta.log_noise_std)
 
-    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
+    def noisy(self, rows: Rows, theta: JointParameters) -> Rows:
         return eqx.tree_at(lambda r: r.noise_var, rows, self.noise(theta)[rows.at[1]])
 
 
@@ -154,18 +172,18 @@ def _units(observations: Sequence[Observations], shared: bool) -> list[Scale]:
     return [standardising(seen.y) if len(seen) and not shared else everything for seen in observations]
 
 
-def _with_noise(prior: Prior, fidelities: int, noise_std: float) -> Prior:
-    """The prior of [log noise std (M), theta]."""
-    return Prior(
-        np.concatenate([np.full(fidelities, math.log(noise_std)), prior.mean]),
-        np.concatenate([np.full(fidelities, NOISE_LOG_STD), prior.std]),
-        np.concatenate([np.full(fidelities, LOWEST), prior.lower]),
-        np.concatenate([np.full(fidelities, HIGHEST), prior.upper]),
-    )
+def _with_noise(prior: Prior[Any], fidelities: int, noise_std: float) -> Prior[JointParameters]:
+    """The prior of the noise and of the covariance family's parameters."""
+
+    def all_of(value: float, covariance: Any) -> JointParameters:
+        return JointParameters(np.full(fidelities, value), covariance)
+
+    mean, std = all_of(math.log(noise_std), prior.mean), all_of(NOISE_LOG_STD, prior.std)
+    return Prior(mean, std, all_of(LOWEST, prior.lower), all_of(HIGHEST, prior.upper))
 
 
 def _rows(observations: Sequence[Observations], units: Sequence[Scale]) -> Rows:
-    """The observations of all fidelities as rows of one process, their noise still open."""
+    """The observations of all fidelities as rows of one process, without their noise."""
     x = np.concatenate([seen.unit_x for seen in observations])
     y = np.concatenate([unit.inward(seen.y) for seen, unit in zip(observations, units, strict=True)])
     which = np.repeat(np.arange(len(observations)), [len(seen) for seen in observations])

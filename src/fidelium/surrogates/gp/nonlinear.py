@@ -24,22 +24,33 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.history import Observations
+from fidelium.numerics.kernels import Kernel, check_kernel, frequencies, normal_frequencies
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
-from fidelium.numerics.spectral import check_kernel, frequencies, normal_frequencies
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
 from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, learn
-from fidelium.surrogates.gp.kernels import Kernel
-from fidelium.surrogates.learning import HIGHEST, LENGTH, LOWEST, NOISE_LOG_STD, NOISE_STD, Prior, require_data, subset
+from fidelium.surrogates.learning import (
+    LENGTH,
+    LENGTH_LOG_STD,
+    NOISE_LOG_STD,
+    NOISE_STD,
+    Entries,
+    Entry,
+    Prior,
+    ProcessParameters,
+    require_data,
+    subset,
+    widening,
+)
 
 At = tuple[Point, Scalar]
 """A point of a layer's process: x and the value of the layer below, 0 in the lowest one."""
 
 
-class Relation(eqx.Module):
+class RelationCovariance(eqx.Module):
     """How a layer depends on the one below: a process of both, a^2 kappa([x, f], [x', f']), and a line, b^2 f f'.
 
     Args:
@@ -73,7 +84,7 @@ class LayerCovariance(eqx.Module):
 
     log_amplitude: Scalar
     kernel: Kernel
-    relation: Relation | None
+    relation: RelationCovariance | None
 
     def __call__(self, p: At, other: At) -> Scalar:
         own = jnp.exp(2 * self.log_amplitude) * self.kernel(p[0], other[0]) + BIAS
@@ -95,7 +106,7 @@ class GPLayer(eqx.Module):
 
     Args:
         process: g_m given the observations; its points are (x, f_{m-1}).
-        slope: what is believed of df_m / df_{m-1} before the data.
+        slope: prior mean of df_m / df_{m-1}.
         noise_var: sigma_m^2.
     """
 
@@ -104,7 +115,7 @@ class GPLayer(eqx.Module):
     noise_var: Scalar
 
     def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
-        """Mean and variance of f_m given the layer below, eq. (cond-m)."""
+        """Mean and variance of f_m given the layer below, eq. (6) cond-m."""
         at = _at(x, below)
         mean, variance = self.process.moments(at)
         return mean + self.slope * at[1], variance
@@ -119,7 +130,7 @@ class GPLayer(eqx.Module):
         return self.process.value(draw, at) + self.slope * at[1]
 
     def given(self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> GPLayer:
-        """This layer once y_m has been observed at the rows of x to be just what was expected; not to be traced."""
+        """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean; not to be traced."""
         at = (x, jnp.zeros(len(x)) if below is None else below)
         process = self.process.given(at, jnp.full(len(x), self.noise_var), weight)
         return GPLayer(process, self.slope, self.noise_var)
@@ -131,9 +142,9 @@ class NonlinearAutoregressive:
 
     Args:
         kernel: of the part of x alone.
-        starts: starting points of the search for theta, per layer.
+        starts: starting points of the search for the parameters, per layer.
         steps: evaluations of the evidence at most, per layer.
-        most_points: theta is learned from this many observations per fidelity at most; the posterior sees all of them.
+        most_points: parameters are learned from this many observations per fidelity at most, the posterior uses all.
         frequencies: sine-cosine pairs that draws are made of, for each of the two processes of a layer.
         nodes: Gauss-Hermite nodes per layer.
     """
@@ -170,10 +181,10 @@ class NonlinearAutoregressive:
         z = unit.inward(seen.y) - slope * below
         prior = _prior(dimension, has_below, slope)
         chosen = subset(len(seen), self.most_points, subset_key)
-        model, theta = _LayerModel(self.kernel, dimension), jnp.asarray(prior.mean)
+        model, theta = _LayerModel(self.kernel), jax.tree.map(jnp.asarray, prior.mean)
         if len(seen):
             fewer = _rows(seen.unit_x[chosen], below[chosen], z[chosen])
-            theta = jnp.asarray(learn(model, prior, fewer, self.starts, self.steps, start_key))
+            theta = learn(model, prior, fewer, self.starts, self.steps, start_key)
         rows = model.noisy(_rows(seen.unit_x, below, z), theta)
         waves = self._frequencies(dimension, has_below, frequency_key)
         process = ExactGP.of(model.covariance(theta), waves, rows)
@@ -193,41 +204,84 @@ def _both(p: At) -> Float[Array, " d1"]:
     return jnp.concatenate([p[0], p[1][None]])
 
 
-def _prior(dimension: int, has_below: bool, slope: float) -> Prior:
-    """Beliefs about theta = [log noise std, log c, log lengths of x (d)], then above the lowest layer
-    [log b, log a, log lengths of x (d), log length of f]. A layer with a prior slope differs little from it.
+class BelowParameters(eqx.Module):
+    """How a layer depends on the one below: slope b, amplitude a, and lengths of [x, f_{m-1}], that of f_{m-1} last."""
+
+    log_slope: Entry
+    log_amplitude: Entry
+    log_lengths: Entries
+
+
+class GPLayerParameters(eqx.Module):
+    """theta of one layer.
+
+    Args:
+        log_noise_std: log sigma_m.
+        process: of x alone, its amplitude c.
+        below: the relation to the layer below; None in the lowest one.
     """
-    wider = 0.5 * math.log(max(dimension, 2) / 2)  # lengths grow as the diagonal of the cube does
-    amplitude = -1.0 if has_below else 0.0
-    beliefs = [(math.log(NOISE_STD), NOISE_LOG_STD), (amplitude - 1.5 * slope, 1.0)]
-    beliefs += [(math.log(LENGTH) + wider, 0.8)] * dimension
+
+    log_noise_std: Entry
+    process: ProcessParameters
+    below: BelowParameters | None
+
+
+LAYER_AMPLITUDE = -1.0
+"""Log amplitude of what x adds to the layer below; in the lowest layer it is 0, for the values have spread 1."""
+
+BELOW_AMPLITUDE = -1.0
+"""Log amplitude of the bends of the relation; the log slope is 0: a slope of order one, and bends of a third of it."""
+
+LESS_OF_X, LESS_OF_SLOPE, LESS_OF_BENDS = -1.5, -1.5, -1.0
+"""Added to these three where the prior slope is 1: a layer without data differs little from the one below."""
+
+BELOW_LENGTH, BELOW_LENGTH_LOG_STD = 0.7, 0.7
+"""Prior of the log length in f_{m-1}: two spreads of its values, give or take a factor 2."""
+
+FACTOR_LOG_STD = 1.0
+"""Prior standard deviation of log amplitudes, of the log slope and of the relation's log lengths in x: a factor e."""
+
+# All of these were chosen to be like the closed-form stack's (stacked_dnn/priors.py), and not tuned.
+
+
+def _prior(dimension: int, has_below: bool, slope: float) -> Prior[GPLayerParameters]:
+    """The prior of a layer; one with a prior slope of 1 differs little from the layer below."""
+    wider, wide = widening(dimension), np.asarray(FACTOR_LOG_STD)
+    amplitude = (LAYER_AMPLITUDE if has_below else 0.0) + LESS_OF_X * slope
+    process = ProcessParameters(np.asarray(amplitude), np.full(dimension, math.log(LENGTH) + wider))
+    process_std = ProcessParameters(wide, np.full(dimension, LENGTH_LOG_STD))
+    below = below_std = None
     if has_below:
-        beliefs += [(-1.5 * slope, 1.0), (-1.0 - slope, 1.0), *[(wider, 1.0)] * dimension, (0.7, 0.7)]
-    mean, std = (np.array(part) for part in zip(*beliefs, strict=True))
-    return Prior(mean, std, np.full(len(mean), LOWEST), np.full(len(mean), HIGHEST))
+        lengths = np.array([*[wider] * dimension, BELOW_LENGTH])
+        below = BelowParameters(
+            np.asarray(LESS_OF_SLOPE * slope), np.asarray(BELOW_AMPLITUDE + LESS_OF_BENDS * slope), lengths
+        )
+        below_std = BelowParameters(wide, wide, np.array([*[FACTOR_LOG_STD] * dimension, BELOW_LENGTH_LOG_STD]))
+    mean = GPLayerParameters(np.asarray(math.log(NOISE_STD)), process, below)
+    return Prior.of(mean, GPLayerParameters(np.asarray(NOISE_LOG_STD), process_std, below_std))
 
 
 @dataclass(frozen=True)
 class _LayerModel:
-    """theta as in `_prior`."""
-
     kernel: str
-    dimension: int
 
-    def covariance(self, theta: Float[Array, " p"]) -> LayerCovariance:
-        own, rest = theta[1 : 2 + self.dimension], theta[2 + self.dimension :]
-        relation = Relation(rest[0], rest[1], Kernel(rest[2:])) if len(rest) else None
-        return LayerCovariance(own[0], Kernel(own[1:], self.kernel), relation)
+    def covariance(self, theta: GPLayerParameters) -> LayerCovariance:
+        below = jax.tree.map(jnp.asarray, theta.below)
+        relation = None
+        if below is not None:
+            relation = RelationCovariance(below.log_slope, below.log_amplitude, Kernel(below.log_lengths))
+        process = jax.tree.map(jnp.asarray, theta.process)
+        return LayerCovariance(process.log_amplitude, Kernel(process.log_lengths, self.kernel), relation)
 
-    def noise_var(self, theta: Float[Array, " p"]) -> Scalar:
-        return jnp.exp(2 * theta[0])
+    def noise_var(self, theta: GPLayerParameters) -> Scalar:
+        return jnp.exp(2 * theta.log_noise_std)
 
-    def noisy(self, rows: Rows, theta: Float[Array, " p"]) -> Rows:
+    def noisy(self, rows: Rows, theta: GPLayerParameters) -> Rows:
         return eqx.tree_at(lambda r: r.noise_var, rows, jnp.full(len(rows.y), self.noise_var(theta)))
 
 
 def _rows(x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.float64]) -> Rows:
-    """Observations of one layer, their noise still open."""
+    """Observations of one layer, without their noise."""
     size = bucket(len(z))
     at_x, at_below, y, mask = (jnp.asarray(pad_rows(part, size)) for part in (x, below, z, np.ones(len(z))))
     return Rows((at_x, at_below), y, jnp.ones(size), mask)

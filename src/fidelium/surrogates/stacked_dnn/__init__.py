@@ -1,5 +1,6 @@
-"""The stack of networks of DNN-MFBO, one per fidelity, each fed with x and the output of the one below, eq. (mf-dnn).
+"""The stack of networks of DNN-MFBO, one per fidelity, each fed with x and the output of the one below, eq. (3) mf-dnn.
 
-`features` holds the networks below their last layer, `posterior` what is known once the last layers' weights have a
-Gaussian q(w_m), `variational` the paper's way to learn it and `closed_form` ours.
+The paper's: `architecture` (dense networks) and `variational` (learned by Adam, propagated by quadrature). Ours:
+`priors` (parameters of a layer), `features` (random-feature networks), `closed_form` (how they are learned) and
+`linearised` (the joint posterior).
 """

@@ -1,17 +1,17 @@
 """Our way to learn the stack: layer by layer, all last-layer weights in closed form, the rest by the evidence.
 
-Layer m is trained at the posterior mean of the layer below. What the data leave open about f_{m-1} enters as a function
-with its own covariance (`linearised.py`). The paper's bound charges for the spread of f_{m-1} as if it were noise of
-the objective, and then prefers a layer that ignores f_{m-1}. Each layer may take three forms:
+Layer m is trained at the posterior mean of the layer below. The uncertainty about f_{m-1} enters as a function with its
+own covariance (`linearised.py`). The paper's bound treats the spread of f_{m-1} as noise of the objective, and then
+prefers a layer that ignores f_{m-1}. Each layer may take three forms:
 
     alone      own scale, no relation to the layer below
     free       own scale, any relation
     residual   f_m = f_{m-1} + a little, in units aligned with those of the layer below
 
-A few observations often leave open which, and how far f_m varies over what lengths. Taking always the likeliest, a
-strategy would ask for what that one believes until it is proved wrong, each time for the price of a target query. So
-there are a few versions of the stack, whose forms are drawn with the probabilities that the evidence gives them, in the
-user's units, and whose theta is the likeliest under beliefs that are off by as much as they may be.
+A few observations often leave open which form is right, and over what lengths f_m varies. With the likeliest one alone,
+a strategy would follow it until it is disproved, at the price of a target query each time. So the posterior is an
+ensemble: the forms of its members are drawn with the probabilities that the evidence gives them, in the user's units,
+and their parameters are the likeliest under priors whose means are moved at random.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.special import softmax
@@ -39,43 +41,52 @@ from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.ensemble import Ensemble
-from fidelium.surrogates.learning import Memory, Prior, milestone, require_data, subset
-from fidelium.surrogates.stacked_dnn.families import CosineFamily, Family, Kind
-from fidelium.surrogates.stacked_dnn.features import all_of
-from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, linear_at, slope_of
-from fidelium.surrogates.stacked_dnn.noise import Noise
+from fidelium.surrogates.learning import (
+    Memory,
+    Prior,
+    milestone,
+    normal_like,
+    ravel,
+    require_data,
+    subset,
+    unravel,
+)
+from fidelium.surrogates.stacked_dnn.features import CosineDraws, CosineFamily, all_of
+from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, Noise, linear_at, slope_of
+from fidelium.surrogates.stacked_dnn.priors import Kind, LayerParameters
 
 _REFINEMENTS = 2
-"""How often the slope of a layer's relation to the one below is found again from the weights that it gave."""
+"""How often rho is computed again from the weights that it gave."""
 
+T = TypeVar("T")
 
 _LEAST_SCORE = -1e300
-"""Of a form that explains nothing, for shares of scores to be numbers."""
+"""Score of a form whose density is 0, so that shares of scores are finite."""
 
 
 @dataclass(frozen=True)
 class ClosedFormStack:
-    """The stack of networks with one closed-form posterior over all last layers, in a few versions.
+    """The stack of networks with one closed-form posterior over all last layers, as an ensemble.
 
     Args:
-        family: the kind of network.
-        members: versions, each with its own random features, forms and theta.
+        family: the networks, and the prior of their parameters.
+        members: of the ensemble, each with its own random features, forms and parameters.
         steps: evaluations of the evidence at most, per layer.
-        most_points: theta is learned from this many observations per fidelity at most; the weights see all of them.
-        learned_at: of how many observations theta is learned, the first of those that there are.
+        most_points: parameters are learned from this many observations per fidelity at most, weights from all.
+        learned_at: from how many of the observations, the first ones, parameters are learned.
     """
 
-    family: Family = field(default_factory=CosineFamily)
+    family: CosineFamily = CosineFamily()
     members: int = 4
     steps: int = 60
     most_points: int = 256
     learned_at: Callable[[int], int] = milestone
 
-    def fit(self, observations: Sequence[Observations], key: Key) -> Ensemble:
+    def fit(self, observations: Sequence[Observations], key: Key) -> Ensemble[LinearisedPosterior]:
         """The posterior given the observations of each fidelity.
 
-        Theta and the forms of every layer are learned from the first observations, up to the last milestone, so that
-        they change seldom; the weights are those of all observations.
+        Parameters and forms of every layer are learned from the first observations, up to the last milestone, so that
+        they change seldom; the weights are those given all observations.
 
         Raises:
             NoDataError: if there is no observation at any fidelity.
@@ -95,55 +106,63 @@ class ClosedFormStack:
             now = learned[-1]
             chain = self._extended(chain, now.drawn, now.kinds, now.thetas, seen, len(first))
         common = [standardising(seen.y) if len(seen) else chain.units[m + 1][0] for m, seen in enumerate(early)]
-        scales = list(zip(*chain.units[1:], strict=True))
-        return Ensemble.of(LinearisedPosterior.of(chain.layers, scales), scales, common)
+        scales = zip(*chain.units[1:], strict=True)
+        posteriors = [LinearisedPosterior.of(_row(chain.layers, i), own) for i, own in enumerate(scales)]
+        return Ensemble.of(posteriors, common)
 
     def _learn_layer(
         self, below: Learned | None, everything: Scale, seen: Observations, centre: NDArray[np.float64], key: Key
     ) -> Learned:
-        """Theta and the form of one layer, for every member."""
+        """Parameters and form of one layer, for every member."""
         draw_key, start_key, subset_key, form_key, doubt_key = key.split(5)
         drawn = [self.family.draw(centre, below is not None, each) for each in draw_key.split(self.members)]
         chain = below.likeliest if below is not None else Chain((), ((everything,) * self.members,))
         inputs = _inputs_at(chain.layers, seen)
-        first = None if inputs is None else jax.tree.map(lambda part: part[0], inputs)  # theta is learned on one member
-        believed = partial(self.family.prior, len(centre), drawn=drawn[0], below=below.theta if below else None)
-        forms = _forms(self.family.kinds, seen.y, first, chain.units[-1][0], believed)
+        first = None if inputs is None else _row(inputs, 0)  # parameters are learned on one member
+        learned = below.theta if below else None
+        forms = _forms(
+            self.family.kinds,
+            seen.y,
+            first,
+            chain.units[-1][0],
+            lambda kind: self.family.prior(len(centre), kind, learned),
+        )
         search = partial(self._search_theta, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
         likeliest = self._likeliest(search, forms, start_key)
-        # each member gets a form with the probability that the evidence gives it (others with every milestone), and the
-        # theta that is likeliest for somebody whose beliefs are off by as much as they may be
+        # each member gets a form with the probability that the evidence gives it (drawn anew at every milestone), and
+        # the parameters that are likeliest under a prior whose mean is moved as far as it is doubted
         share = softmax([each.score for each in likeliest])
         picked = [likeliest[i] for i in _spread_over(share, self.members, form_key.fold(len(seen)))]
-        doubts = doubt_key.generator().normal(size=(self.members, len(picked[0].theta)))
+        generator = doubt_key.generator()
+        doubts = [normal_like(each.theta, generator) for each in picked]
         moved = [replace(each.form, prior=each.form.prior.moved(by)) for each, by in zip(picked, doubts, strict=True)]
-        thetas, _ = search(moved, np.stack([each.theta for each in picked]))
+        thetas, _ = search(moved, [each.theta for each in picked])
         best = likeliest[int(np.argmax(share))]
-        parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
-        same = np.tile(best.theta, (self.members, 1))
+        parts, kinds = _stacked(drawn), [each.form.kind for each in picked]
+        same = _stacked([best.theta] * self.members)
         extended = self._extended(chain, parts, [best.form.kind] * self.members, same, seen, len(seen))
-        return Learned(parts, tuple(each.form.kind for each in picked), thetas, best.theta, extended)
+        return Learned(parts, tuple(kinds), _stacked(thetas), best.theta, extended)
 
     def _likeliest(self, search: ThetaSearch, forms: Sequence[Form], key: Key) -> list[Likeliest]:
-        """The likeliest theta of every form, from its prior's mean and, where rows are left, from random starts."""
+        """The likeliest parameters of every form, from its prior's mean and, if rows are left, from random starts."""
         count = -(-self.members // len(forms))
         rows = max(self.members, len(forms))
         starts = [form.prior.starts(count, key) for form in forms]
         each = [(i % len(forms), i // len(forms)) for i in range(rows)]  # the forms in turn
-        thetas, scores = search([forms[form] for form, _ in each], np.stack([starts[form][k] for form, k in each]))
+        thetas, scores = search([forms[form] for form, _ in each], [starts[form][k] for form, k in each])
         best = [max(range(i, rows, len(forms)), key=lambda row: scores[row]) for i in range(len(forms))]
         return [Likeliest(form, thetas[row], float(scores[row])) for form, row in zip(forms, best, strict=True)]
 
     def _extended(
         self,
         chain: Chain,
-        drawn: eqx.Module,
+        drawn: CosineDraws,
         kinds: Sequence[Kind],
-        thetas: NDArray[np.float64],
+        thetas: LayerParameters,
         seen: Observations,
         early: int,
     ) -> Chain:
-        """The chain with one more layer of these kinds, whose weights are those that the observations give.
+        """The chain with one more layer of these kinds, its weights given the observations.
 
         Its units are those of the first `early` observations.
         """
@@ -154,19 +173,19 @@ class ClosedFormStack:
         slopes = jnp.asarray([[kind.slope, kind.first_slope] for kind in kinds])
         data = [pad(seen.unit_x, unit.inward(seen.y)) for unit in units]
         y = jnp.stack([each.y for each in data])
-        layer = _weighted(self.family, drawn, jnp.asarray(thetas), slopes, data[0], y, inputs)
+        layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs)
         return Chain((*chain.layers, layer), (*chain.units, units))
 
     def _search_theta(
         self,
-        drawn: eqx.Module,
+        drawn: CosineDraws,
         seen: Observations,
         inputs: Inputs | None,
         chosen: NDArray[np.int64],
         forms: Sequence[Form],
-        starts: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Theta of highest posterior density for every form, from its start, and the logarithm of p(y, theta).
+        starts: Sequence[LayerParameters],
+    ) -> tuple[list[LayerParameters], NDArray[np.float64]]:
+        """Parameters of highest posterior density for every form, from its start, and the logarithm of p(y, theta).
 
         The density of y is in the user's units, and so comparable between forms.
         """
@@ -174,7 +193,7 @@ class ClosedFormStack:
         data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
         y = jnp.stack([each.y for each in data])
         slopes = jnp.asarray([form.kind.slope for form in forms])
-        mean, std = (jnp.stack([getattr(form.prior, part) for form in forms]) for part in ("mean", "std"))
+        mean, std = _stacked([form.prior.mean for form in forms]), _stacked([form.prior.std for form in forms])
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
         alpha = None if picked is None else picked.mean
@@ -183,32 +202,34 @@ class ClosedFormStack:
             shared = (data[0].x, y, data[0].mask, alpha, spread)
             return _log_density_rows(self.family, drawn, theta, slopes, mean, std, *shared)
 
-        lower, upper = forms[0].prior.lower, forms[0].prior.upper
-        found = maximise_rows(objective, starts, lower, upper, steps=self.steps, tolerance=1e-3)
+        lower, upper = ravel(forms[0].prior.lower), ravel(forms[0].prior.upper)
+        start = np.stack([ravel(each) for each in starts])
+        found = maximise_rows(objective, start, lower, upper, steps=self.steps, tolerance=1e-3)
         # the density of y is that of z over the scale, for every observation
         scales = np.array([form.unit.scale for form in forms])
-        return found.x, np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
+        scores = np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
+        return [unravel(starts[0], row) for row in found.x], scores
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a layer may relate to the one below, the units of its values, and what is believed of its theta."""
+    """How a layer may relate to the one below, the units of its values, and the prior of its parameters."""
 
     kind: Kind
     unit: Scale
-    prior: Prior
+    prior: Prior[LayerParameters]
 
 
-ThetaSearch = Callable[[Sequence[Form], NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Theta of highest density for every form, from a start each, and the logarithm of its density."""
+ThetaSearch = Callable[[Sequence[Form], Sequence[LayerParameters]], tuple[list[LayerParameters], NDArray[np.float64]]]
+"""Parameters of highest density for every form, from a start each, and the logarithm of their density."""
 
 
 @dataclass(frozen=True)
 class Likeliest:
-    """A form with the theta that explains the observations best, and the logarithm of its density."""
+    """A form with its parameters of highest density, and the logarithm of that density."""
 
     form: Form
-    theta: NDArray[np.float64]
+    theta: LayerParameters
     score: float
 
 
@@ -232,15 +253,15 @@ class Learned:
     Args:
         drawn: its random parts, with a leading axis of members.
         kinds: of each member.
-        thetas: of each member.
-        theta: the likeliest.
+        thetas: the parameters, with a leading axis of members.
+        theta: the likeliest parameters.
         likeliest: the chain up to this layer in its likeliest form, for the layer above to be learned on.
     """
 
-    drawn: eqx.Module
+    drawn: CosineDraws
     kinds: tuple[Kind, ...]
-    thetas: NDArray[np.float64]
-    theta: NDArray[np.float64]
+    thetas: LayerParameters
+    theta: LayerParameters
     likeliest: Chain
 
 
@@ -254,6 +275,15 @@ class Inputs(eqx.Module):
     rows: Float[Array, "*e n f"]
 
 
+def _stacked(trees: Sequence[T]) -> T:
+    """The same pytree with a leading axis, a row for each of the trees."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def _row(tree: T, row: int) -> T:
+    return jax.tree.map(lambda leaf: leaf[row], tree)
+
+
 def _best_design(observations: Sequence[Observations]) -> NDArray[np.float64]:
     """The best design observed at the highest fidelity that was observed at all, `(d,)`."""
     highest = [seen for seen in observations if len(seen)][-1]
@@ -265,16 +295,16 @@ def _forms(
     y: NDArray[np.float64],
     inputs: Inputs | None,
     below_unit: Scale,
-    believed: Callable[[Kind], Prior],
+    prior_of: Callable[[Kind], Prior[LayerParameters]],
 ) -> list[Form]:
-    """The forms that a layer may take: the lowest stands alone, one without observations is like the layer below."""
+    """The forms that a layer may take: the lowest stands alone, one without observations equals the layer below."""
     possible = (Kind.ALONE,) if inputs is None else kinds if len(y) else (Kind.RESIDUAL,)
     below = None if inputs is None else np.asarray(inputs.mean)[: len(y)]
-    return [Form(kind, _unit(kind, y, below, below_unit), believed(kind)) for kind in possible]
+    return [Form(kind, _unit(kind, y, below, below_unit), prior_of(kind)) for kind in possible]
 
 
 def _spread_over(share: NDArray[np.float64], count: int, key: Key) -> list[int]:
-    """`count` positions, each with its probability, as evenly as they can be drawn, in random order."""
+    """`count` positions, each with its probability, drawn as evenly as possible (systematic resampling), shuffled."""
     generator = key.generator()
     quantiles = (generator.permutation(count) + generator.random()) / count
     return np.minimum(np.searchsorted(np.cumsum(share), quantiles), len(share) - 1).tolist()
@@ -291,7 +321,8 @@ def _unit(kind: Kind, y: NDArray[np.float64], below: NDArray[np.float64] | None,
     # by one pseudo-observation
     z = own.inward(y)
     ratio = math.sqrt((len(y) + 1) * max(float(np.var(z)), 1e-4) / (len(y) * float(np.var(below)) + 1.0))
-    return own.aligned(own.shift + own.scale * float(np.mean(z) - ratio * np.mean(below)), own.scale * ratio)
+    shift = own.shift + own.scale * float(np.mean(z) - ratio * np.mean(below))
+    return replace(own, shift=shift, scale=own.scale * ratio)
 
 
 def _inputs_at(below: tuple[LinearisedLayer, ...], seen: Observations) -> Inputs | None:
@@ -310,19 +341,21 @@ def _inputs(layers: tuple[LinearisedLayer, ...], x: Float[Array, "n d"]) -> Inpu
 
 @partial(quick_jit, static_argnums=0)
 def _weighted(
-    family: Family,
-    drawn: eqx.Module,
-    theta: Float[Array, "e p"],
+    family: CosineFamily,
+    drawn: CosineDraws,
+    theta: LayerParameters,
     slopes: Float[Array, "e 2"],
     data: PaddedData,
     y: Float[Array, "e n"],
     inputs: Inputs | None,
 ) -> LinearisedLayer:
-    """The layer of every member with its weights, and what its data say about those below, in closed form."""
+    """The layer of every member: the posterior of its weights and of those below, in closed form."""
 
-    def one(drawn: eqx.Module, theta: Array, slopes: Array, y: Array, inputs: Inputs | None) -> LinearisedLayer:
+    def one(
+        drawn: CosineDraws, theta: LayerParameters, slopes: Array, y: Array, inputs: Inputs | None
+    ) -> LinearisedLayer:
         features, (slope, first_slope) = family.features(drawn, theta), slopes
-        noise = Noise.of(theta, y, data.mask)
+        noise = Noise.of(theta.noise, y, data.mask)
         noise_var = noise.var(y)
         if inputs is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
@@ -334,7 +367,7 @@ def _weighted(
             full = jnp.concatenate([rho[:, None] * inputs.rows, phi], axis=1)
             return weight_posterior(full, y - slope * inputs.mean, noise_var, data.mask)
 
-        # with a guess of rho first, for the slope of the link, and again with the slope that was found
+        # rho and the weights depend on each other: iterate, from a first guess of rho
         rho = jnp.full(len(y), first_slope)
         link = jnp.zeros(phi.shape[1])
         for _ in range(_REFINEMENTS):
@@ -348,29 +381,36 @@ def _weighted(
 
 @partial(jax.jit, static_argnums=0)
 def _log_density_rows(
-    family: Family,
-    drawn: eqx.Module,
-    theta: Float[Array, "r p"],
+    family: CosineFamily,
+    drawn: CosineDraws,
+    vectors: Float[Array | np.ndarray, "r p"],
     slopes: Float[Array, " r"],
-    prior_mean: Float[Array, "r p"],
-    prior_std: Float[Array, "r p"],
+    prior_mean: LayerParameters,
+    prior_std: LayerParameters,
     x: Float[Array, "n d"],
     y: Float[Array, "r n"],
     mask: Float[Array, " n"],
     alpha: Float[Array, " n"] | None,
     spread: Float[Array, "n n"] | None,
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
-    """log p(y, theta) of every row, and its gradient."""
+    """log p(y, theta) of every row, and its gradient: eq. (4) joint-prob with the weights integrated out, and p(theta).
 
-    def one(theta: Array, slope: Array, mean: Array, std: Array, y: Array) -> Array:
-        features = family.features(drawn, theta)
-        log_prior = -0.5 * jnp.sum(((theta - mean) / std) ** 2)
-        noise_var = Noise.of(theta, y, mask).var(y)
-        if alpha is None or spread is None:
+    L-BFGS has the parameters as vectors; they get their names here.
+    """
+
+    def one(vector: Array, slope: Array, mean: LayerParameters, std: LayerParameters, y: Array) -> Array:
+        def theta() -> LayerParameters:  # anew for each use: the order in which gradients are added is part of a result
+            return unravel(mean, vector)
+
+        features = family.features(drawn, theta())
+        log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(mean)[0]) / ravel_pytree(std)[0]) ** 2)
+        noise_var = Noise.of(theta().noise, y, mask).var(y)
+        relation = theta().relation
+        if alpha is None or spread is None or relation is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(x)
             return linalg.log_evidence(phi, y, noise_var, mask) + log_prior
         phi = jax.vmap(partial(all_of, features))(x, alpha)
-        covariance = phi @ phi.T + (slope**2 + family.slope_var(theta)) * spread + jnp.diag(noise_var)
+        covariance = phi @ phi.T + (slope**2 + family.slope_var(relation)) * spread + jnp.diag(noise_var)
         return linalg.log_normal(y - slope * alpha, covariance, mask) + log_prior
 
-    return jax.vmap(jax.value_and_grad(one))(theta, slopes, prior_mean, prior_std, y)
+    return jax.vmap(jax.value_and_grad(one))(vectors, slopes, prior_mean, prior_std, y)

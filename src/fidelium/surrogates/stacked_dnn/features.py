@@ -1,7 +1,8 @@
-"""The networks below the last layer: phi_theta(x, f_{m-1}), eq. (mf-dnn), with a bias feature of 1 at the end.
+"""The networks below the last layer: phi_theta(x, f_{m-1}) of eq. (3) mf-dnn, with a bias feature of 1 at the end.
 
 Features come in two blocks, `of_x(x)` and `of_both(x, below)`: the first is evaluated once per x however many values of
-the layer below are tried.
+the layer below are tried. The closed-form stack has random-feature networks (`CosineFamily`, here), the paper's stack
+has dense ones (`architecture.py`).
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
-
-Point = Float[Array, " d"]
-Scalar = Float[Array, ""]
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "silu": jax.nn.silu,
-    "gelu": jax.nn.gelu,
-    "softplus": jax.nn.softplus,
-}
+from fidelium.numerics.kernels import check_kernel, frequencies, normal_frequencies, pairs
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Point, Scalar
+from fidelium.surrogates.learning import Prior, ProcessParameters
+from fidelium.surrogates.stacked_dnn.priors import (
+    DetailParameters,
+    Kind,
+    LayerParameters,
+    RelationParameters,
+    layer_prior,
+    slope_var,
+)
 
 
 @runtime_checkable
@@ -36,12 +39,12 @@ class Features(Protocol):
 
     @abstractmethod
     def of_x(self, x: Point) -> Float[Array, " fx"]:
-        """The features that x alone decides (possibly none)."""
+        """The features that depend on x alone (possibly none)."""
         ...
 
     @abstractmethod
     def of_both(self, x: Point, below: Scalar | None) -> Float[Array, " fb"]:
-        """The features that see the layer below."""
+        """The features that depend on the layer below."""
         ...
 
 
@@ -50,25 +53,60 @@ def all_of(features: Features, x: Point, below: Scalar | None) -> Float[Array, "
     return jnp.concatenate([features.of_x(x), features.of_both(x, below)])
 
 
+class CosineProcess(eqx.Module):
+    """A process of x: s / sqrt(K) [cos, sin](O x / l)."""
+
+    directions: Float[Array, "k d"]
+    learned: ProcessParameters
+
+    def __call__(self, x: Point) -> Float[Array, " fx"]:
+        angles = self.directions @ (x / jnp.exp(self.learned.log_lengths))
+        return jnp.exp(self.learned.log_amplitude) * pairs(angles)
+
+
+class CosineDetail(eqx.Module):
+    """What f_m does over short lengths around a centre c: cosines under a bell.
+
+    detail(x) = t exp(-|x - c|^2 / (2 R^2)) / sqrt(I) [cos, sin](P (x - c) / l'')
+    """
+
+    directions: Float[Array, "i d"]
+    centre: Float[Array, " d"]
+    learned: DetailParameters
+
+    def __call__(self, x: Point) -> Float[Array, " fd"]:
+        away = x - self.centre
+        bell = jnp.exp(self.learned.log_amplitude - 0.5 * (away @ away) * jnp.exp(-2 * self.learned.log_radius))
+        return bell * pairs(self.directions @ (away / jnp.exp(self.learned.log_lengths)))
+
+
+class CosineRelation(eqx.Module):
+    """How f_m depends on f = f_{m-1}: b / sqrt(J) [cos, sin](Q [x / l', f / l_f]), then a f, then the bias 1."""
+
+    directions: Float[Array, "j d"]
+    below_directions: Float[Array, " j"]
+    learned: RelationParameters
+
+    def __call__(self, x: Point, below: Scalar) -> Float[Array, " fb"]:
+        angles = self.directions @ (x / jnp.exp(self.learned.log_lengths))
+        angles = angles + self.below_directions * (below / jnp.exp(self.learned.log_below_length))
+        cosines = jnp.exp(self.learned.log_amplitude) * pairs(angles)
+        return jnp.concatenate([cosines, (jnp.exp(self.learned.log_slope) * below)[None], jnp.ones(1)])
+
+
 class CosineFeatures(eqx.Module):
     """Random-feature network: sines and cosines of random directions, with learned scales.
 
-    Four blocks make f_m a Gaussian process of x (discrepancy) with a second one near the best design (detail), of
-    [x, f_{m-1}] (non-linear relation), and a linear function of f_{m-1}; the lowest fidelity has the first two only.
-
-        of_x    = [s / sqrt(K) [cos(O x / l), sin(O x / l)], detail(x)]
-        of_both = [b / sqrt(J) [cos, sin](Q [x / l', f / l_f]), a f, 1]
+    Its blocks make f_m a Gaussian process of x (discrepancy), plus one of short lengths near the best design (detail),
+    plus one of [x, f_{m-1}] and a linear function of f_{m-1} (relation); the lowest fidelity has the first two only.
     """
 
-    directions: Float[Array, "k d"]
-    log_length: Float[Array, " d"]
-    log_amplitude: Scalar
-    detail: Detail
-    relation: Relation | None
+    process: CosineProcess
+    detail: CosineDetail
+    relation: CosineRelation | None
 
     def of_x(self, x: Point) -> Float[Array, " fx"]:
-        angles = self.directions @ (x / jnp.exp(self.log_length))
-        return jnp.concatenate([jnp.exp(self.log_amplitude) * _pairs(angles), self.detail(x)])
+        return jnp.concatenate([self.process(x), self.detail(x)])
 
     def of_both(self, x: Point, below: Scalar | None) -> Float[Array, " fb"]:
         if self.relation is None or below is None:
@@ -76,96 +114,73 @@ class CosineFeatures(eqx.Module):
         return self.relation(x, below)
 
 
-class Detail(eqx.Module):
-    """What f_m does over short lengths about a centre c: cosines under a bell.
+class CosineDraws(eqx.Module):
+    """Random directions of the cosine features, of x, of [x, f_{m-1}] and of the detail, and the detail's centre."""
 
-    detail(x) = t exp(-|x - c|^2 / (2 R^2)) / sqrt(I) [cos, sin](P (x - c) / l'')
-    """
-
-    directions: Float[Array, "i d"]
+    of_x: Float[Array, "k d"]
+    of_both: Float[Array, "j d1"] | None
+    of_detail: Float[Array, "i d"]
     centre: Float[Array, " d"]
-    log_amplitude: Scalar
-    log_radius: Scalar
-    log_length: Float[Array, " d"]
-
-    def __call__(self, x: Point) -> Float[Array, " fd"]:
-        away = x - self.centre
-        bell = jnp.exp(self.log_amplitude - 0.5 * (away @ away) * jnp.exp(-2 * self.log_radius))
-        return bell * _pairs(self.directions @ (away / jnp.exp(self.log_length)))
 
 
-class Relation(eqx.Module):
-    """How f_m depends on f_{m-1}: features of both, f_{m-1} itself, and the bias."""
-
-    directions: Float[Array, "j d"]
-    below_directions: Float[Array, " j"]
-    log_length: Float[Array, " d"]
-    log_below_length: Scalar
-    log_amplitude: Scalar
-    log_slope: Scalar
-
-    def __call__(self, x: Point, below: Scalar) -> Float[Array, " fb"]:
-        angles = self.directions @ (x / jnp.exp(self.log_length))
-        angles = angles + self.below_directions * (below / jnp.exp(self.log_below_length))
-        cosines = jnp.exp(self.log_amplitude) * _pairs(angles)
-        return jnp.concatenate([cosines, (jnp.exp(self.log_slope) * below)[None], jnp.ones(1)])
-
-
-class DenseFeatures(eqx.Module):
-    """A dense network on [x; f_{m-1}], with x centred; its outputs and a bias are the features.
-
-    Args:
-        weights: one matrix per layer, inputs first.
-        biases: one vector per layer.
-        activation: a name of `ACTIVATIONS`, applied after every layer, the last one included.
-    """
-
-    weights: tuple[Float[Array, "_ _"], ...]
-    biases: tuple[Float[Array, " _"], ...]
-    activation: str = eqx.field(static=True)
-
-    def of_x(self, x: Point) -> Float[Array, " fx"]:
-        return jnp.zeros(0, dtype=x.dtype)
-
-    def of_both(self, x: Point, below: Scalar | None) -> Float[Array, " fb"]:
-        centred = (x - 0.5) * jnp.sqrt(12.0)  # uniform on [0, 1] -> mean 0, variance 1
-        hidden = centred if below is None else jnp.concatenate([centred, below[None]])
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            hidden = ACTIVATIONS[self.activation](hidden @ weight + bias)
-        return jnp.concatenate([hidden, jnp.ones(1, dtype=hidden.dtype)])
+LayerPrior = Callable[[int, Kind, LayerParameters | None], Prior[LayerParameters]]
+"""The prior of a layer, from the dimension of x, its kind, and the parameters learned in the layer below."""
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """Shape of a dense network: its hidden layers, then the feature layer.
+class CosineFamily:
+    """The random-feature networks of the closed-form stack: how they are drawn, and what is believed of them.
 
     Args:
-        widths: width of every layer, 1 to 12 hidden ones and the features last.
-        activation: "relu", "tanh", "silu", "gelu" or "softplus".
+        pairs: sine-cosine pairs of x.
+        relation_pairs: sine-cosine pairs of [x, f_{m-1}].
+        detail_pairs: sine-cosine pairs of x for the detail of the lowest layer.
+        detail_pairs_above: those of the other layers, to which the relation passes most of the detail.
+        kernel: of the process of x, "rbf" or "matern52".
+        kinds: how its layers may relate to those below.
+        prior: of a layer's parameters.
+        slope_var: variance of a layer's slope before the data.
 
     Raises:
-        SettingError: if the depth, a width or the activation is out of range.
+        SettingError: if there are no features or kinds, or the kernel is unknown.
     """
 
-    widths: tuple[int, ...] = (128, 128, 32)
-    activation: str = "relu"
+    pairs: int = 100
+    relation_pairs: int = 64
+    detail_pairs: int = 60
+    detail_pairs_above: int = 16
+    kernel: str = "rbf"
+    kinds: tuple[Kind, ...] = tuple(Kind)
+    prior: LayerPrior = layer_prior
+    slope_var: Callable[[RelationParameters], Scalar] = slope_var
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.widths) <= 12:
-            raise SettingError(f"a network has 2 to 12 layers, got widths={self.widths!r}")
-        if any(not isinstance(width, int) or not 1 <= width <= 512 for width in self.widths):
-            raise SettingError(f"the widths of a network are whole numbers from 1 to 512, got {self.widths!r}")
-        if self.activation not in ACTIVATIONS:
-            raise SettingError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
+        if min(self.pairs, self.relation_pairs, self.detail_pairs, self.detail_pairs_above) < 1:
+            raise SettingError(f"a cosine network needs at least one pair of features, got {self!r}")
+        if not self.kinds:
+            raise SettingError(f"the layers of a cosine network need at least one kind, got {self!r}")
+        check_kernel(self.kernel)
 
-    def draw(self, inputs: int, key: jax.Array) -> DenseFeatures:
-        """A network with Glorot-normal weights (truncated at two standard deviations) and zero biases."""
-        sizes = (inputs, *self.widths)
-        keys = jax.random.split(key, len(self.widths))
-        glorot = jax.nn.initializers.glorot_normal()
-        weights = tuple(glorot(k, (n, p)) for k, n, p in zip(keys, sizes, sizes[1:], strict=False))
-        return DenseFeatures(weights, tuple(jnp.zeros(width) for width in self.widths), self.activation)
+    def draw(self, centre: NDArray[np.float64], has_below: bool, key: Key) -> CosineDraws:
+        """The random parts of one layer, which are not learned.
 
+        Args:
+            centre: the best design known, a point of the unit cube, `(d,)`.
+            has_below: whether there is a layer below.
+            key: of the random directions.
+        """
+        x_key, both_key, detail_key = key.split(3)
+        d = len(centre)
+        of_both = jnp.asarray(normal_frequencies(self.relation_pairs, d + 1, both_key)) if has_below else None
+        of_x = jnp.asarray(frequencies(self.kernel, self.pairs, d, x_key))
+        count = self.detail_pairs_above if has_below else self.detail_pairs
+        of_detail = jnp.asarray(normal_frequencies(count, d, detail_key))
+        return CosineDraws(of_x, of_both, of_detail, jnp.asarray(centre))
 
-def _pairs(angles: Float[Array, " k"]) -> Float[Array, " two_k"]:
-    return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)]) / jnp.sqrt(angles.shape[0])
+    def features(self, drawn: CosineDraws, theta: LayerParameters) -> CosineFeatures:
+        """The network for given parameters."""
+        d, relation = drawn.of_x.shape[1], None
+        if drawn.of_both is not None and theta.relation is not None:
+            relation = CosineRelation(drawn.of_both[:, :d], drawn.of_both[:, d], theta.relation)
+        detail = CosineDetail(drawn.of_detail, drawn.centre, theta.detail)
+        return CosineFeatures(CosineProcess(drawn.of_x, theta.process), detail, relation)

@@ -4,9 +4,10 @@ With alpha_{m-1}(x) the mean of f_{m-1} given the data of fidelities up to m - 1
 
     f_m(x) = slope alpha + w_m . phi_m(x, alpha) + rho (f_{m-1}(x) - alpha),     alpha = alpha_{m-1}(x), rho = du / df
 
-is linear in all weights: their posterior is one Gaussian, in closed form. What f_{m-1} leaves open enters layer m as a
-function, not as noise of each observation on its own: y_m tells about f_{m-1} too, and where the target was observed it
-is known. The links between the fidelities bend with x and alpha, only not within the uncertainty about f_{m-1}.
+is linear in all weights: their posterior is one Gaussian, in closed form. The uncertainty about f_{m-1} enters layer m
+as a function, not as independent noise of each observation: y_m is informative about f_{m-1} too, and the target is
+known where it was observed. The relation between fidelities is non-linear in x and alpha, but linear within the
+uncertainty about f_{m-1}.
 """
 
 from __future__ import annotations
@@ -27,10 +28,41 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
-from fidelium.surrogates.stacked_dnn.noise import Noise
+from fidelium.surrogates.stacked_dnn.priors import NoiseParameters
 
 Weights = tuple[Float[Array, "... _"], ...]
 """Weights of the last layer of every network, low to high; many of them along a leading axis."""
+
+
+class Noise(eqx.Module):
+    """The noise of one fidelity, in the model's units: a floor, plus a share of the distance below the best value.
+
+        sigma^2(f) = floor^2 + ripple^2 (best - f)^2,     best the largest value observed at this fidelity, f below it
+
+    Simulators repeat, but they ripple, and to a model of few observations that is noise. Bad designs often ripple more.
+    With the same noise everywhere, either good designs could not be told apart, or the model would follow every ripple
+    of bad ones (docs/experiments-log.md, fourth round).
+
+    Args:
+        floor: standard deviation at the best value.
+        ripple: its increase per unit of distance below the best value.
+        best: the largest value observed, 0 if there is none.
+    """
+
+    floor: Scalar
+    ripple: Scalar
+    best: Scalar
+
+    @staticmethod
+    def of(learned: NoiseParameters, y: Float[Array, " n"], mask: Float[Array, " n"]) -> Noise:
+        """The noise for given parameters and observations; those with mask 0 are padding."""
+        best = jnp.max(jnp.where(mask > 0, y, -jnp.inf))
+        floor, ripple = jnp.exp(learned.log_floor), jnp.exp(learned.log_ripple)
+        return Noise(floor, ripple, jnp.where(jnp.any(mask > 0), best, 0.0))
+
+    def var(self, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """The variance of observations where f_m has these values."""
+        return self.floor**2 + (self.ripple * jnp.maximum(self.best - value, 0.0)) ** 2
 
 
 class LinearisedLayer(eqx.Module):
@@ -39,7 +71,7 @@ class LinearisedLayer(eqx.Module):
     Args:
         features: the network below the last layer.
         slope: prior mean of df_m / df_{m-1}: 1 in a residual layer, 0 otherwise.
-        link: weights that decide rho, a first estimate of w_m.
+        link: weights that determine rho, a first estimate of w_m.
         weight_mean: mean of [v, w_m], v the weights of all layers below, in the coordinates in which they were N(0, I).
         weight_root: R with covariance R R^T.
         noise: of an observation.
@@ -78,12 +110,12 @@ class LinearisedPosterior(eqx.Module):
     """
 
     layers: tuple[LinearisedLayer, ...]
-    units: Float[Array, "*e m 5"]
+    units: Float[Array, "m 4"]
 
     @staticmethod
-    def of(layers: Sequence[LinearisedLayer], scales: Sequence[Sequence[Scale]]) -> LinearisedPosterior:
-        """Posteriors side by side: layers whose arrays have a leading axis, and of each the units of its fidelities."""
-        return LinearisedPosterior(tuple(layers), jnp.asarray([[astuple(scale) for scale in row] for row in scales]))
+    def of(layers: Sequence[LinearisedLayer], scales: Sequence[Scale]) -> LinearisedPosterior:
+        """The posterior of these layers, whose values are in these units."""
+        return LinearisedPosterior(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]))
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
@@ -124,8 +156,12 @@ class LinearisedPosterior(eqx.Module):
         """sigma_m^2 of every fidelity where f_m has its value."""
         return jnp.stack([layer.noise.var(value) for layer, value in zip(self.layers, values, strict=True)])
 
+    def members(self) -> tuple[LinearisedPosterior]:
+        """This posterior alone."""
+        return (self,)
+
     def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> LinearisedPosterior:
-        """The posterior once every y_m(x) has been observed to be just what was expected: for queries still pending."""
+        """Condition on fantasy observations equal to the predictive mean."""
         size, which = bucket(len(x)), np.asarray(fidelities, dtype=int)
         rows, weight = pad_rows(x, size), pad_rows(np.ones(len(x)), size)
         root = _given(self, rows, np.pad(which, (0, size - len(which))), weight).compact()
@@ -189,7 +225,7 @@ def _unfolded(layers: Sequence[LinearisedLayer], weights: Float[Array, " f"]) ->
 
 
 def _above(layer: LinearisedLayer, x: Point, linear: Linear) -> Linear:
-    """The fidelities up to m, from those below, with what the data of fidelity m say about all of them."""
+    """The fidelities up to m, from those below, conditioned on the data of fidelity m."""
     alpha, below = linear.means[-1], linear.rows.shape[1]
     full = jnp.concatenate([layer.rho(x, alpha) * linear.rows[-1], all_of(layer.features, x, alpha)])
     mean = layer.slope * alpha + layer.weight_mean @ full
@@ -204,7 +240,7 @@ def _above(layer: LinearisedLayer, x: Point, linear: Linear) -> Linear:
 def _given(
     posterior: LinearisedPosterior, x: Float[Array, "n d"], fidelity: Int[Array, " n"], weight: Float[Array, " n"]
 ) -> Root:
-    """The root of the weights' covariance once y_m was observed at the rows of x."""
+    """The root of the weights' covariance after fantasy observations y_m at the rows of x."""
     linear, each = jax.vmap(lambda x: linear_at(posterior.layers, x))(x), jnp.arange(len(x))
     noise_vars = jnp.stack([posterior.noise_var(m, linear.means[:, m]) for m in range(len(posterior.layers))])
     root_precision = weight / jnp.sqrt(noise_vars[fidelity, each])

@@ -1,8 +1,9 @@
 """The paper's way to learn the stack: stochastic variational learning (supplement, Sec. 3).
 
-The bound -sum KL(q(w_m) || N(0, I)) + sum E_q[log N(y_nm | f_m(x_nm), sigma_m^2)] is estimated with one
-reparameterised sample of all weights, w_m = mu_m + L_m e, and climbed by Adam on the full batch. L_m is lower
-triangular with a positive diagonal. What the text leaves open follows the authors' program (docs/deviations.md).
+The bound -sum KL(q(w_m) || N(0, I)) + sum E_q[log N(y_nm | f_m(x_nm), sigma_m^2)] on the evidence of eq. (4) joint-prob
+is estimated with one reparameterised sample of all weights, w_m = mu_m + L_m e, and climbed by Adam on the full batch.
+L_m is lower triangular with a positive diagonal. What the text leaves open follows the authors' program
+(docs/deviations.md).
 """
 
 from __future__ import annotations
@@ -22,17 +23,67 @@ from jaxtyping import Array, Float
 
 from fidelium.errors import SettingError
 from fidelium.history import Observations
+from fidelium.numerics import linalg
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
+from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
+from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.learning import require_data
-from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Architecture, DenseFeatures
-from fidelium.surrogates.stacked_dnn.posterior import Layer, StackPosterior
+from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures, StackArchitecture
+from fidelium.surrogates.stacked_dnn.features import Features, all_of
 
 FIRST_NOISE_STD = 0.1
-"""Where the learning of the noise starts, in units of the values' spread."""
+"""Start of the learning of the noise, in units of the values' spread."""
+
+
+class NetworkLayer(eqx.Module):
+    """One fidelity, eq. (3) mf-dnn: f_m = w . phi(x, f_{m-1}), with q(w) = N(mu, R R^T).
+
+    Args:
+        features: the network below the last layer.
+        weight_mean: mu_m.
+        weight_root: R_m with covariance R_m R_m^T (the paper's L_m).
+        noise_var: sigma_m^2.
+    """
+
+    features: Features
+    weight_mean: Float[Array, " f"]
+    weight_root: Float[Array, "f f"]
+    noise_var: Scalar
+
+    def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
+        """u(f_{m-1}, x) and gamma(f_{m-1}, x): mean and variance of f_m given the layer below, eq. (6) cond-m."""
+        of_x, of_both = self.features.of_x(x), self.features.of_both(x, below)
+        split = of_x.shape[0]
+        # u = mu . phi,   gamma = |R^T phi|^2, the features of x alone first
+        mean = self.weight_mean[:split] @ of_x + self.weight_mean[split:] @ of_both
+        spread = self.weight_root[:split].T @ of_x + self.weight_root[split:].T @ of_both
+        return mean, spread @ spread + VARIANCE_FLOOR
+
+    def value(self, draw: Float[Array, " f"], x: Point, below: Scalar | None) -> Scalar:
+        """f_m for given weights of the last layer."""
+        of_x, of_both = self.features.of_x(x), self.features.of_both(x, below)
+        split = of_x.shape[0]
+        return draw[:split] @ of_x + draw[split:] @ of_both
+
+    def draw(self, key: jax.Array, count: int) -> Float[Array, "draws f"]:
+        """`count` draws of the weights, w = mu + R e."""
+        noise = jr.normal(key, (count, self.weight_mean.shape[0]))
+        return self.weight_mean[None, :] + noise @ self.weight_root.T
+
+    def given(
+        self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]
+    ) -> NetworkLayer:
+        """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean; weight 0 is padding."""
+        phi = jax.vmap(partial(all_of, self.features), (0, None if below is None else 0))(x, below)
+        root = linalg.condition_root_rows(self.weight_root, phi, jnp.full(len(x), self.noise_var), weight)
+        return eqx.tree_at(lambda layer: layer.weight_root, self, root)
+
+
+StackPosterior = ChainPosterior[NetworkLayer]
+"""The posterior of the paper's stack."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +125,7 @@ class VariationalStack:
         """
         require_data(observations)
         networks = self._networks(len(observations))
-        units = units_of(observations)
+        units = standard_units(observations)
         data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
         start_key, train_key = jr.split(jax_key(key))
         keys = jr.split(start_key, len(data))
@@ -94,7 +145,7 @@ class VariationalStack:
         return self.architecture
 
 
-def units_of(observations: Sequence[Observations]) -> list[Scale]:
+def standard_units(observations: Sequence[Observations]) -> list[Scale]:
     """The units of each fidelity, in which its values have mean 0 and spread 1; those of all values if it has none."""
     everything = standardising(np.concatenate([seen.y for seen in observations]))
     return [standardising(seen.y) if len(seen) else everything for seen in observations]
@@ -116,31 +167,31 @@ class VariationalLayer(eqx.Module):
 
     @property
     def root(self) -> Float[Array, "f f"]:
-        """L_m: lower triangular, its diagonal the exponential of what is learned."""
+        """L_m: lower triangular, its diagonal the exponential of the learned one."""
         return jnp.tril(self.raw_root, -1) + jnp.diag(jnp.exp(jnp.diag(self.raw_root)))
 
     def kl(self) -> Float[Array, ""]:
-        """KL(q(w) || N(0, I)) = (|L|^2 + |mu|^2 - F) / 2 - sum log diag L."""
+        """KL(q(w) || N(0, I)) = (|L|^2 + |mu|^2 - F) / 2 - sum log diag L, against the prior of eq. (4) joint-prob."""
         log_diagonal = jnp.diag(self.raw_root)
         norms = jnp.sum(self.root**2) + jnp.sum(self.weight_mean**2)
         return 0.5 * (norms - log_diagonal.shape[0]) - jnp.sum(log_diagonal)
 
     def log_likelihood(self, f: Float[Array, " n"], data: PaddedData) -> Float[Array, ""]:
-        """sum_n log N(y_n | f_n, sigma^2)."""
+        """sum_n log N(y_n | f_n, sigma^2), the likelihood of eq. (4) joint-prob."""
         z = (data.y - f) / jnp.exp(self.log_noise_std)
         return jnp.sum(data.mask * (-0.5 * z**2 - self.log_noise_std - 0.5 * jnp.log(2 * jnp.pi)))
 
-    def posterior(self) -> Layer:
+    def posterior(self) -> NetworkLayer:
         """The layer in double precision, as the chain uses it."""
         wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self)
         noise_var = jnp.exp(2 * wide.log_noise_std)
-        return Layer(wide.network, jnp.zeros(()), wide.weight_mean, wide.root, noise_var)
+        return NetworkLayer(wide.network, wide.weight_mean, wide.root, noise_var)
 
 
 def bound(
     layers: Sequence[VariationalLayer], data: Sequence[PaddedData], noise: Sequence[Float[Array, " _"]]
 ) -> Float[Array, ""]:
-    """The evidence lower bound for one standard normal sample per layer, eq. (elbo).
+    """The evidence lower bound for one standard normal sample per layer, eq. elbo of the supplement (Sec. 3).
 
     The inputs of all fidelities go up the stack together: layer m sees those of fidelity m and above, and the first of
     them are the ones that go on.
@@ -159,7 +210,7 @@ def bound(
 
 
 Carry = tuple[tuple[VariationalLayer, ...], optax.OptState]
-"""What a step of learning starts from: the layers, and the optimiser's memory of the steps before."""
+"""State of the learning: the layers, and the optimiser's state."""
 
 
 def climb(optimiser: optax.GradientTransformation, carry: Carry, data: Sequence[PaddedData], keys: jax.Array) -> Carry:

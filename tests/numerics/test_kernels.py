@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fidelium.errors import SettingError
-from fidelium.numerics import spectral
-from fidelium.numerics.spectral import KERNELS, check_kernel, frequencies, normal_frequencies, student_frequencies
+from fidelium.numerics import kernels
+from fidelium.numerics.kernels import KERNELS, check_kernel, frequencies, normal_frequencies, student_frequencies
 from fidelium.randomness import Key
 
 DIMENSIONS = pytest.mark.parametrize("dimension", [1, 2, 5])
@@ -81,7 +81,7 @@ def test_the_length_of_student_frequencies_has_an_f_distribution(degrees):
 @pytest.mark.parametrize("count", [20, 100, 500])
 @DIMENSIONS
 def test_the_points_cover_the_cube_better_than_random_ones(dimension, count):
-    even = [stats.qmc.discrepancy(spectral._even(count, dimension, Key((seed,)))) for seed in range(20)]
+    even = [stats.qmc.discrepancy(kernels._even(count, dimension, Key((seed,)))) for seed in range(20)]
     uniform = [stats.qmc.discrepancy(np.random.default_rng(seed).random((count, dimension))) for seed in range(20)]
     assert np.mean(even) < 0.8 * np.mean(uniform)
 
