@@ -237,7 +237,9 @@ def test_the_quick_choice_is_a_word_and_other_words_are_refused():
     assert isinstance(strategy, SearchedStrategy)
     assert strategy.search == QuickChoice()
     assert strategy.initial == SIZES
-    assert strategy.strategy_of(DEFAULT).surrogate == VariationalStack.of(DEFAULT)
+    chosen = strategy.strategy_of(DEFAULT)
+    assert isinstance(chosen, DnnMfbo)
+    assert chosen.surrogate == VariationalStack.of(DEFAULT)
     with pytest.raises(UnknownNameError, match="'search', 'quick' or a StackArchitecture, got 'slow'"):
         dnn_mfbo_paper("slow")
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import yaml
 
 from fidelium import problems
 from fidelium.errors import UnknownNameError
 from fidelium.experiments.runner import initial_observations
 from fidelium.history import Observations
+from fidelium.strategies import registry
 from fidelium.strategies.dnn_mfbo import DnnMfbo
 from fidelium.study import create_study
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
@@ -60,11 +62,13 @@ def test_an_unknown_method_is_refused():
 def test_the_snippet_makes_the_strategy_and_the_report_is_json():
     default, better = StackArchitecture.default(2), StackArchitecture((2, 4), (32, 64), 3e-3)
     tuned = Tuned("quick", (Scored(default, -1.5), Scored(better, -1.0)), 12.5)
-    names: dict[str, object] = {}
-    exec(tuned.snippet(), names)
-    strategy = names["strategy"]
+    python, yaml_line = tuned.snippet().splitlines()
+    options = eval(python.partition("strategy_options=")[2].rstrip(")"))
+    strategy = registry.resolve("dnn-mfbo-paper", options)
     assert isinstance(strategy, DnnMfbo)
     assert strategy.surrogate == VariationalStack.of(better)
+    section = yaml.safe_load(yaml_line.partition("strategy: ")[2])
+    assert section == {"name": "dnn-mfbo-paper", **options}
     (read,) = json.loads(json.dumps(json_records([tuned])))
     assert read["seconds"] == 12.5
     assert read["scored"][1] == {"depths": [2, 4], "widths": [32, 64], "learning_rate": 3e-3, "score": -1.0}

@@ -41,11 +41,13 @@ class Tuned:
         return best_scored(self.scored)
 
     def snippet(self) -> str:
-        """Python that makes the strategy with the best architecture."""
+        """How to use the best architecture, in Python and in a study file."""
+        best = self.best.architecture
+        fields = {"depths": list(best.depths), "widths": list(best.widths), "learning_rate": best.learning_rate}
+        plain = ", ".join(f"{name}: {value}" for name, value in fields.items())
         return (
-            "from fidelium.strategies.dnn_mfbo import dnn_mfbo_paper\n"
-            "from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture\n\n"
-            f"strategy = dnn_mfbo_paper({self.best.architecture!r})\n"
+            f'create_study(..., strategy="dnn-mfbo-paper", strategy_options={{"architecture": {fields!r}}})\n'
+            f"study.yaml: strategy: {{name: dnn-mfbo-paper, architecture: {{{plain}}}}}\n"
         )
 
 
