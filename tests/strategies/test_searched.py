@@ -237,7 +237,7 @@ def test_the_quick_choice_is_a_word_and_other_words_are_refused():
     assert isinstance(strategy, SearchedStrategy)
     assert strategy.search == QuickChoice()
     assert strategy.initial == SIZES
-    assert strategy.strategy_of(DEFAULT).surrogate == VariationalStack.of(DEFAULT)
+    assert strategy.strategy_of(DEFAULT).surrogate == VariationalStack.of(DEFAULT)  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(UnknownNameError, match="'search', 'quick' or a StackArchitecture, got 'slow'"):
         dnn_mfbo_paper("slow")
 

@@ -12,7 +12,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.stacked_dnn.architecture import FEATURES, Architecture, StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.tuning.cross_validation import comparable_fidelities, require_comparable
-from fidelium.tuning.search import Scored, best, few_architectures
+from fidelium.tuning.search import Scored, best_scored, few_architectures
 
 
 def observed(*counts: int) -> list[Observations]:
@@ -79,7 +79,7 @@ def test_a_fidelity_is_tested_from_four_observations_on():
 
 def test_the_best_has_the_highest_score_and_is_the_first_of_equals():
     first, second, third = (Scored(StackArchitecture.default(m), score) for m, score in ((1, 0.5), (2, 0.7), (3, 0.7)))
-    assert best([first, second, third]) is second
+    assert best_scored([first, second, third]) is second
 
 
 def test_the_quick_choice_is_among_a_few_different_architectures_and_the_default_is_the_first():

@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from jaxtyping import Array
 
 from fidelium.errors import SettingError
 from fidelium.randomness import Key
-from fidelium.surrogates.learning import Prior, normal_like, ravel, unravel
+from fidelium.surrogates.learning import Entries, Prior, normal_like, ravel, unravel
 from fidelium.surrogates.stacked_dnn.architecture import ACTIVATIONS, Architecture, DenseFeatures
 from fidelium.surrogates.stacked_dnn.features import CosineFamily, CosineFeatures, all_of
 from fidelium.surrogates.stacked_dnn.priors import DETAIL_AMPLITUDE, Kind, LayerParameters, layer_prior
@@ -54,7 +53,7 @@ def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> Cosin
     return family.features(family.draw(CENTRE, has_below, Key((seed,))), theta)
 
 
-def squared_distance(log_length: Array) -> float:
+def squared_distance(log_length: Entries) -> float:
     return float(jnp.sum(((X - OTHER) / jnp.exp(log_length)) ** 2))
 
 
