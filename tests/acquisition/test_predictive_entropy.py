@@ -75,7 +75,7 @@ def posterior_of(
     at = (jnp.asarray(pad_rows(np.array(x)[:, None], SMALLEST_BUCKET)), jnp.asarray(which))
     mask = jnp.asarray(pad_rows(np.ones(len(y)), SMALLEST_BUCKET))
     rows = Rows(at, jnp.asarray(pad_rows(np.array(y), SMALLEST_BUCKET)), noise_var[which], mask)
-    return JointPosterior(ExactGP.of(covariance, (), rows), noise_var, jnp.zeros((len(noise), 5)))
+    return JointPosterior(ExactGP.of(covariance, (), rows), noise_var, jnp.zeros((len(noise), 4)))
 
 
 @partial(jax.jit, static_argnums=3)

@@ -409,7 +409,7 @@ def test_lengths_are_learned_from_the_data():
     "surrogate",
     [
         GaussianProcess(Coregionalised()),
-        GaussianProcess(Additive()),
+        GaussianProcess(Additive(rho=1.5)),
         GaussianProcess(Convolved()),
         NonlinearAutoregressive(),
     ],

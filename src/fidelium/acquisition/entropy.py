@@ -84,8 +84,8 @@ def gaussian_gain(posterior: Posterior, f_star: Float[Array, " s"], x: Point, fi
     """The observation gain where the fidelities are jointly Gaussian: v = 1 - c^2 r (r + beta), c their correlation.
 
     The same as `observation_gain` without a quadrature (Moss et al. 2021, GIBBON), for posteriors whose `target_given`
-    is linear in the value. `joint_gain` is the same from the covariance; the two differ by rounding, and that is enough
-    to change the queries of the Gaussian processes, whose published runs are with this one.
+    is linear in the value. `joint_gain` is the same from the covariance. The two differ by rounding, which changes the
+    queries of mf-mes: both stay so that these stay.
     """
     means, variances = posterior.marginals(x)
     left = _share_left_at_target(f_star, means[-1], variances[-1])
