@@ -103,11 +103,11 @@ def test_gains_are_per_cost_and_an_estimated_gain_below_zero_is_no_reason_to_pay
 
 def test_values_are_standardised_even_when_there_is_no_spread():
     y = np.array([3.0, 5.0, 10.0])
-    z = adapters.standardised(y, adapters.standard_units(y))
+    z = adapters.standardised(y, adapters.mean_and_spread(y))
     assert np.mean(z) == pytest.approx(0.0)
     assert np.var(z, ddof=1) == pytest.approx(1.0)
-    assert adapters.standard_units(np.array([4.0])) == (4.0, 1.0)
-    assert adapters.standard_units(np.array([4.0, 4.0])) == (4.0, 1.0)
+    assert adapters.mean_and_spread(np.array([4.0])) == (4.0, 1.0)
+    assert adapters.mean_and_spread(np.array([4.0, 4.0])) == (4.0, 1.0)
 
 
 def test_fidelities_become_a_last_column_that_grows_to_the_target():

@@ -33,7 +33,7 @@ def ladder(height: int) -> list[fd.Fidelity]:
 HEIGHTS = {"dnn-mfbo": (1, 3, 5)} | dict.fromkeys(("mf-gp-ucb", "sf-ei", "random"), (1, 2, 3, 5))
 LADDERS = [
     (strategy, height)
-    for strategy in registry.names()
+    for strategy in registry.strategy_names()
     for height in ((1, 2, 3, 5) if EVERYTHING else HEIGHTS.get(strategy, (1, 3)))
 ]
 
@@ -61,7 +61,9 @@ def test_it_asks_valid_new_designs_whatever_the_ladder(strategy, height):
 
 
 # the paper's learning, to the letter, may end in a constant (spread counts as noise); random has no model
-@pytest.mark.parametrize("strategy", [name for name in registry.names() if name not in ("dnn-mfbo-paper", "random")])
+@pytest.mark.parametrize(
+    "strategy", [name for name in registry.strategy_names() if name not in ("dnn-mfbo-paper", "random")]
+)
 def test_it_predicts_and_recommends_in_the_users_sign(strategy):
     levels = ladder(2)
     study = fd.create_study(SPACE, levels, direction="minimize", strategy=strategy, seed=1, initial={})

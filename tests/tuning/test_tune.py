@@ -20,7 +20,7 @@ from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.variational import VariationalStack
 from fidelium.tuning.cross_validation import CrossValidation
 from fidelium.tuning.search import Scored
-from fidelium.tuning.tune import Tuned, json_records, tune
+from fidelium.tuning.tune import Tuned, json_records, tune_architecture
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ def observations(seed: int = 0) -> tuple[Observations, ...]:
 
 
 def test_the_best_score_wins_and_another_seed_is_another_key():
-    tuned = tune(observations(), "quick", validation=Narrow())
+    tuned = tune_architecture(observations(), "quick", validation=Narrow())
     assert tuned.default.architecture == StackArchitecture.default(2)
     assert tuned.best.architecture == StackArchitecture((2, 2), (32, 32), 3e-4)
-    assert tuned.scored != tune(observations(), "quick", seed=1, validation=Narrow()).scored
+    assert tuned.scored != tune_architecture(observations(), "quick", seed=1, validation=Narrow()).scored
 
 
 def test_smac_is_asked_for_fifty_evaluations_unless_it_is_limited():
-    assert len(tune(observations(), "smac", evaluations=3, validation=Narrow()).scored) == 3
-    assert len(tune(observations(), "smac", seconds=1e-6, validation=Narrow()).scored) == 1
+    assert len(tune_architecture(observations(), "smac", evaluations=3, validation=Narrow()).scored) == 3
+    assert len(tune_architecture(observations(), "smac", seconds=1e-6, validation=Narrow()).scored) == 1
 
 
 def test_an_unknown_method_is_refused():
     with pytest.raises(UnknownNameError, match="unknown method 'grid'; known are 'smac', 'quick'"):
-        tune(observations(), "grid")
+        tune_architecture(observations(), "grid")
 
 
 def test_the_snippet_makes_the_strategy_and_the_report_is_json():

@@ -265,9 +265,9 @@ def strategies(as_json: AsJson = False) -> None:
     from fidelium.strategies import registry
 
     if as_json:
-        print_json(list(registry.names()))
+        print_json(list(registry.strategy_names()))
         return
-    for name in registry.names():
+    for name in registry.strategy_names():
         typer.echo(name)
 
 

@@ -40,7 +40,7 @@ def tune(
     results: list[Tuned] = []
     for each in tuning.METHODS if method == "both" else [method]:
         with _progress_bar(each) as watch:
-            found = tuning.tune(
+            found = tuning.tune_architecture(
                 observations,
                 each,
                 seed=seed,

@@ -41,9 +41,9 @@ def upgrade(url: str) -> tuple[int, int]:
         StorageError: if there is no such database, or a newer fidelium has written it.
     """
     _check_is_text(url)
-    from fidelium.storage.sql.schema import upgrade as run
+    from fidelium.storage.sql.schema import upgrade_tables
 
-    return run(url)
+    return upgrade_tables(url)
 
 
 def schema_version(url: str) -> int:
@@ -53,9 +53,9 @@ def schema_version(url: str) -> int:
         StorageError: if there is no such database, or it cannot be read.
     """
     _check_is_text(url)
-    from fidelium.storage.sql.schema import schema_version as read
+    from fidelium.storage.sql.schema import read_schema_version
 
-    return read(url)
+    return read_schema_version(url)
 
 
 def _check_is_text(url: object) -> None:

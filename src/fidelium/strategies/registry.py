@@ -77,7 +77,7 @@ _ENTRIES = {
 }
 
 
-def names() -> tuple[str, ...]:
+def strategy_names() -> tuple[str, ...]:
     """The names of all strategies, the default first."""
     return tuple(_ENTRIES)
 
@@ -95,7 +95,7 @@ def check(strategy: object, options: object = None) -> None:
         SettingError: if an option is unknown or has an invalid value, or options are given with a strategy object.
     """
     if isinstance(strategy, str) and strategy not in _ENTRIES:
-        raise UnknownNameError(f"unknown strategy {strategy!r}; known are {', '.join(map(repr, names()))}")
+        raise UnknownNameError(f"unknown strategy {strategy!r}; known are {', '.join(map(repr, strategy_names()))}")
     if not isinstance(strategy, (str, Strategy, StoredStrategy)) or isinstance(strategy, type):
         raise UnknownNameError(f"strategy must be a name or an object with a propose method, got {strategy!r}")
     if options is not None and not isinstance(options, Mapping):

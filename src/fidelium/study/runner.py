@@ -76,7 +76,7 @@ class Policy:
             raise SettingError(f"stop must be a fidelium.Stop, got {self.stop!r}")
 
 
-def run(study: Study, evaluate: Evaluator, executor: Executor, policy: Policy) -> None:
+def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Policy) -> None:
     """Spend the rest of a study's total budget.
 
     Args:
@@ -113,7 +113,7 @@ def run(study: Study, evaluate: Evaluator, executor: Executor, policy: Policy) -
 
 @dataclass
 class _Loop:
-    """One call of `run`: what is running now, and how many failures came in a row."""
+    """One call of `run_study`: what is running now, and how many failures came in a row."""
 
     study: Study
     evaluate: Evaluator

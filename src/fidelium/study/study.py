@@ -39,7 +39,7 @@ from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import initial_design, next_of_design
 from fidelium.study.lock import choosing_lock
-from fidelium.study.runner import Policy, run
+from fidelium.study.runner import Policy, run_study
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
 
@@ -287,11 +287,11 @@ class Study:
             raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
         if executor is not None:
             evaluate, workers = evaluator_for_executor(objective, executor, workers)
-            run(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
+            run_study(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
             return self.best
         policy = Policy(budget, 1 if workers is None else workers, max_failures, retries, stop, progress)
         with local_executor(objective, policy.workers) as (evaluate, here):
-            run(self, evaluate, here, policy)
+            run_study(self, evaluate, here, policy)
         return self.best
 
     # --- what is known ---

@@ -51,7 +51,7 @@ class Tuned:
         )
 
 
-def tune(
+def tune_architecture(
     observations: Sequence[Observations],
     method: str = "smac",
     *,

@@ -21,7 +21,7 @@ Units = tuple[float, float]
 """Shift and scale of a model's values: y = shift + scale * z."""
 
 
-def standard_units(y: NDArray[np.float64]) -> Units:
+def mean_and_spread(y: NDArray[np.float64]) -> Units:
     """Mean and standard deviation of the values; 1 where there is no spread."""
     spread = float(np.std(y, ddof=1)) if len(y) > 1 else 0.0
     return float(np.mean(y)), spread or 1.0

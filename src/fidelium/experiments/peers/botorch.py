@@ -42,10 +42,10 @@ from numpy.typing import NDArray
 from fidelium.errors import NoDataError, SettingError
 from fidelium.experiments.peers.adapters import (
     Units,
+    mean_and_spread,
     numbered,
     per_cost,
     spaced,
-    standard_units,
     standardised,
     with_column,
 )
@@ -138,7 +138,7 @@ class MaxValueEntropy:
         if not seen:
             raise NoDataError("botorch-mfmes needs at least one observation for its model: no trial is done yet")
         columns = numbered(len(history.ladder))
-        units = {m: standard_units(each.y) for m, each in seen.items()}
+        units = {m: mean_and_spread(each.y) for m, each in seen.items()}
         x = np.concatenate([with_column(each.unit_x, columns[m]) for m, each in seen.items()])
         y = np.concatenate([standardised(each.y, units[m]) for m, each in seen.items()])
         with seeded(key):  # the covariance between the fidelities starts at random
@@ -238,7 +238,7 @@ def continuous_model(history: History, key: Key) -> PeerModel:
     columns = spaced(len(history.ladder))
     x = np.concatenate([with_column(seen.unit_x, columns[m]) for m, seen in enumerate(history.observations)])
     y = np.concatenate([seen.y for seen in history.observations])
-    units = standard_units(y)
+    units = mean_and_spread(y)
     process = SingleTaskMultiFidelityGP(
         tensor(x),
         tensor(standardised(y, units))[:, None],

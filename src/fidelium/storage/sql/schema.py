@@ -75,13 +75,13 @@ def lock_catalogue(connection: Connection) -> None:
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
-def schema_version(url: str) -> int:
+def read_schema_version(url: str) -> int:
     """See `fidelium.storage.schema_version`."""
     with _existing(url) as database:
         return database.read(version_in)
 
 
-def upgrade(url: str) -> tuple[int, int]:
+def upgrade_tables(url: str) -> tuple[int, int]:
     """See `fidelium.storage.upgrade`."""
     with _existing(url) as database:
         before = database.read(version_in)
