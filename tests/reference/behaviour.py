@@ -1,6 +1,6 @@
 """Record what fidelium does, and compare two records: for changes that must not change it.
 
-    python tests/reference/behaviour.py record before.json      # about 15 minutes; one strategy: --strategy mf-mes
+    python tests/reference/behaviour.py record before.json      # about 6 minutes; one strategy: --strategy mf-mes
     python tests/reference/behaviour.py compare before.json after.json
 
 A record holds the first ten queries after the initial design of every strategy on three problems (seed 0), and what
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ COMMANDS = (
     ("recommend", "study.yaml", "--json"),
     ("predict", "study.yaml", "--at", "height=0.1", "--at", "layers=2", "--at", "core=foam", "--json"),
     ("export", "study.yaml", "trials.csv"),
-    ("storage", "list", "sqlite:///beam.db"),
+    ("storage", "info", "study.yaml", "--json"),
     ("ask", "study.yaml", "--budget", "200", "--json"),
     ("strategies", "--json"),
     ("problems", "--json"),
@@ -137,6 +138,7 @@ def commands() -> dict[str, str]:
 def _without_times(text: str) -> str:
     """The text with seconds since 1970, dates, durations, paths of this machine and names of workers replaced."""
     text = re.sub(r"\b1[5-9]\d{8}(\.\d+)?\b", "TIME", text)
+    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "TIME", text)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?", "TIME", text)
     text = re.sub(r"\b\d+(\.\d+)? ?(s|min|h)\b", "DURATION", text)
     return re.sub(r"[\w.-]+/\d+/[0-9a-f]{8}", "WORKER", text)
@@ -168,10 +170,11 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> bool:
         print(f"{case}: queries differ by {off:.1e}, recommendation by {advised:.1e}; seconds x {ratio:.2f}")
         same = same and max(off, advised) <= TOLERANCE
     for words in before["commands"]:
-        equal = before["commands"][words] == after["commands"].get(words)
+        old, new = (_without_times(record["commands"].get(words, "")) for record in (before, after))
+        equal = old == new
         print(f"fidelium {words}: {'the same' if equal else 'DIFFERENT'}")
         if not equal:
-            print(before["commands"][words], "\n--- after ---\n", after["commands"].get(words))
+            print("\n".join(unified_diff(old.splitlines(), new.splitlines(), "before", "after", lineterm="")))
             same = False
     return same
 

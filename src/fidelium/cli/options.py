@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,7 +74,31 @@ StrategyOption = Annotated[
 ]
 
 
-def strategy_options(texts: list[str]) -> dict[str, Any]:
+def named_values(texts: Sequence[str], option: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """Values by name, from the strings `name=value` of an option that may be repeated.
+
+    Args:
+        texts: the strings.
+        option: the option, for the message.
+        parse: the value from its text; raises ValueError if it cannot be parsed.
+
+    Raises:
+        SettingError: if a string has another form.
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            if not name.strip() or not equals:
+                raise ValueError
+            values[name.strip()] = parse(value)
+        except ValueError:
+            kind = "a number" if parse is float else "a value"
+            raise SettingError(f"{option} must look like name=value with {kind}, got {text!r}") from None
+    return values
+
+
+def strategy_options(texts: Sequence[str]) -> dict[str, Any]:
     """Options of a strategy from `name=value`; values are read as in a study file.
 
     Raises:
@@ -81,10 +106,4 @@ def strategy_options(texts: list[str]) -> dict[str, Any]:
     """
     from fidelium.config.yaml_document import parse_value
 
-    options: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name.strip() or not equals:
-            raise SettingError(f"--option must look like name=value, got {text!r}")
-        options[name.strip()] = parse_value(value)
-    return options
+    return named_values(texts, "--option", parse_value)

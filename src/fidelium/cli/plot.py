@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fidelium.cli.locate import find, open_study
-from fidelium.cli.options import Name, Where, complete_problem
+from fidelium.cli.options import Name, Where, complete_problem, named_values
 from fidelium.cli.output import examples, make_folder
-from fidelium.errors import SettingError
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -47,7 +45,7 @@ def problem(
     from fidelium import plots, problems
 
     chosen = problems.get(name)
-    figure = plots.picture(chosen, chosen.optimisers[0] | parse_values(at or []))
+    figure = plots.picture(chosen, chosen.optimisers[0] | named_values(at or [], "--at", float))
     _write(figure, out, name)
 
 
@@ -58,19 +56,3 @@ def _write(figure: Figure, out: Path, name: str) -> None:
     html, png = out / f"{name}.html", out / f"{name}.png"
     plots.write(figure, html, png)
     typer.echo(f"picture: {html} and {png}")
-
-
-def parse_values(texts: Sequence[str]) -> dict[str, float]:
-    """Numbers by name, from strings such as "angle=0.5".
-
-    Raises:
-        SettingError: if a string has another form.
-    """
-    values: dict[str, float] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            values[name.strip()] = float(value)
-        except ValueError:
-            raise SettingError(f"a parameter must look like name=value with a number, got {text!r}") from None
-    return values
