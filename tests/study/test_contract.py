@@ -245,3 +245,13 @@ def test_integers_and_categories_come_as_plain_python_values(ladder):
         assert type(params["n"]) is int
         assert params["material"] in ("steel", "copper")
         assert type(params["flag"]) in (bool, int)
+
+
+def test_asking_in_memory_starts_no_thread(monkeypatch):
+    study = fd.create_study({"x": fd.Real(0, 1)}, [fd.Fidelity("only", 1)], direction="maximize", strategy="random")
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(threading, "Thread", refuse)
+    assert [study.ask().number for _ in range(3)] == [0, 1, 2]
