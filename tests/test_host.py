@@ -50,7 +50,7 @@ import fidelium as fd
 import fidelium.strategies.dnn_mfbo, fidelium.strategies.recipes, fidelium.strategies.searched, fidelium.tuning.tune
 from fidelium.randomness import Key
 from fidelium.surrogates.gp.joint import GaussianProcess
-from fidelium.testing.surrogates import Case, it_has_all_capabilities
+from fidelium.testing.surrogates import SurrogateCase, it_has_all_capabilities
 
 states, on_import = {"import": state()}, [event for event in compiled if "backend_compile" in event]
 
@@ -80,7 +80,7 @@ best = fd.optimize(
 ).best
 numbers.append(best.value)
 states["optimize"] = state()
-it_has_all_capabilities(Case(GaussianProcess(), Key((0,))))
+it_has_all_capabilities(SurrogateCase(GaussianProcess(), Key((0,))))
 states["testing"] = state()
 before_ours, _ = kept(), jax.jit(lambda x: jnp.sin(x) * os.getpid())(jnp.ones(3))
 changed = {

@@ -44,4 +44,4 @@ def test_the_quick_choice_is_printed_and_written(capsys, tmp_path, monkeypatch):
     winner = few[scores.index(max(scores))]
     for text in ("default", "2x4 / 2x4, rate 0.001", f"{scores[0]:.3f}", f"{max(scores):.3f}"):
         assert text in out
-    assert f"strategy = dnn_mfbo_paper({winner!r})" in out
+    assert f"architecture: {{depths: {list(winner.depths)}, widths: {list(winner.widths)}, " in out

@@ -102,7 +102,7 @@ def test_a_storage_survives_forks(url):
 def test_a_disk_that_does_not_write_loses_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
     message, added = finish(start("fill", url, "full", 300_000)).splitlines()
-    assert "make sure that it is not full" in message
+    assert "check that it is not full" in message
     storage = open_storage(url)
     trials = storage.open("full").trials()
     storage.close()
@@ -116,7 +116,7 @@ def test_a_full_database_says_so_and_goes_on_when_there_is_room(tmp_path):
     store = storage.create(make_definition("full"))
     set_pages = "PRAGMA max_page_count={}"
     storage._database.write(lambda connection: connection.exec_driver_sql(set_pages.format(30)).all())
-    with pytest.raises(StorageError, match="the disk is full; make room and run again"):
+    with pytest.raises(StorageError, match="the disk is full; free some space and run again"):
         add_many(store, 1000)
     count = len(store.trials())
     storage._database.write(lambda connection: connection.exec_driver_sql(set_pages.format(10**6)).all())

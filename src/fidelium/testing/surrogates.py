@@ -211,7 +211,7 @@ def gradients_are_finite_differences(case: SurrogateCase) -> None:
     direction = jnp.asarray(direction / np.linalg.norm(direction))
     x = _few(case)
     _, slopes = _with_slopes(case.posterior, x)
-    (ahead, _), (behind, _) = (_with_slopes(case.posterior, x + step * direction) for step in (_STEP, -_STEP))
+    (ahead, _), (behind, _) = (_with_slopes(case.posterior, x + step * direction[None, :]) for step in (_STEP, -_STEP))
     for name, slope in slopes.items():
         difference = np.asarray(ahead[name] - behind[name]) / (2 * _STEP)
         _close(f"gradient of the {name}", np.asarray(slope @ direction), difference, 1e-4 * (1 + np.abs(difference)))
