@@ -6,7 +6,7 @@ likely, is overconfident. The members of an ensemble made different choices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from typing import Generic, TypeVar
 
@@ -132,7 +132,7 @@ class EnsemblePaths(eqx.Module):
         return self.shift[member] + self.scale[member] * own.at(draw // size, x)
 
 
-def _pairs(row: Sequence[Scale], units: Sequence[Scale]) -> zip[tuple[Scale, Scale]]:
+def _pairs(row: Sequence[Scale], units: Sequence[Scale]) -> Iterator[tuple[Scale, Scale]]:
     return zip(row, units, strict=True)
 
 
