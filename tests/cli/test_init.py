@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from fidelium.config import load_study_file, study_schema
+from fidelium.config.load import load_study_file
+from fidelium.config.schema import study_schema
 
 
 def test_init_writes_a_study_that_loads_and_overwrites_nothing(call, tmp_path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fidelium.cli import main
-from fidelium.config import Failures, load_study_file, study_schema
-from fidelium.config.schema import parse_duration
+from fidelium.config.load import Failures, load_study_file
+from fidelium.config.schema import parse_duration, study_schema
 from fidelium.config.yaml_document import parse_scalar
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, PythonFunction, ResultFile
 from fidelium.fidelity import Fidelity

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fidelium.config import load_study_file
+from fidelium.config.load import load_study_file
 from fidelium.errors import ConfigError
 
 GOOD = """\

@@ -17,7 +17,7 @@ import pytest
 
 from fidelium import problems
 from fidelium.cli import main
-from fidelium.config import load_study_file
+from fidelium.config.load import load_study_file
 from fidelium.history import TrialState
 from fidelium.storage import open_storage
 

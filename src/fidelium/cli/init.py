@@ -35,14 +35,14 @@ def init(
 
 def schema() -> None:
     """Print the JSON schema of study.yaml, for validation and completion in editors."""
-    from fidelium.config import study_schema
+    from fidelium.config.schema import study_schema
 
     print_json(study_schema())
 
 
 def _starter_files() -> dict[str, str]:
     """The files that `fidelium init` writes, by name: the study, its simulator, and the schema for editors."""
-    from fidelium.config import study_schema
+    from fidelium.config.schema import study_schema
 
     shipped = resources.files("fidelium.config") / "shipped"
     texts = {name: (shipped / name).read_text(encoding="utf-8") for name in (_STUDY, _SIMULATOR)}

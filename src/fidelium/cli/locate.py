@@ -12,7 +12,7 @@ from fidelium.cli.output import command
 from fidelium.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
-    from fidelium.config import StudyFile
+    from fidelium.config.load import StudyFile
     from fidelium.storage import Storage, StudyStore
     from fidelium.study import Study
 
@@ -61,9 +61,9 @@ def find(where: str, name: str | None = None) -> Located:
     """
     if is_url(where):
         return Located(where, where, name)
-    from fidelium import config
+    from fidelium.config.load import load_study_file
 
-    file = config.load_study_file(Path(where))
+    file = load_study_file(Path(where))
     _check_name(where, name, file.definition.stored_name)
     return Located(where, file.storage, file.definition.stored_name, file.budget, file)
 
@@ -77,9 +77,9 @@ def peek(where: str, name: str | None = None) -> Located:
     """
     if is_url(where):
         return Located(where, where, name)
-    from fidelium import config
+    from fidelium.config.peek import peek_study_file
 
-    seen = config.peek_study_file(Path(where))
+    seen = peek_study_file(Path(where))
     if seen is None:
         return find(where, name)
     _check_name(where, name, seen.name)

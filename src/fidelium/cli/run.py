@@ -20,7 +20,7 @@ from fidelium.errors import ObjectiveError, SettingError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fidelium.config import StudyFile
+    from fidelium.config.load import StudyFile
     from fidelium.snapshot import Snapshot
     from fidelium.study import Study
 
