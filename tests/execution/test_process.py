@@ -261,7 +261,8 @@ def test_output_that_cannot_be_written_ends_the_program(lab, living):
     """
     with at_most(30), fidelium(lab.folder, code, "../../flood.py") as process:
         err = process.communicate(timeout=30)[1]
-    assert err.splitlines()[-1].endswith("EvaluationError: cannot write to the trial's folder: File too large")
+    expected = "EvaluationError: cannot write to the trial's folder: File too large"
+    assert any(line.endswith(expected) for line in err.splitlines())  # under `make coverage` its own error may follow
     assert living(3) == []
 
 
