@@ -95,8 +95,9 @@ def _overridden(
         FideliumError: if the budget, the strategy or an option is not valid.
     """
     if strategy is not None or option:
-        name = file.definition.strategy if strategy is None else strategy
-        definition = replace(file.definition, strategy=name, strategy_options=strategy_options(option or []))
+        own = file.definition
+        name, kept = (own.strategy, own.strategy_options) if strategy is None else (strategy, {})
+        definition = replace(own, strategy=name, strategy_options={**kept, **strategy_options(option or [])})
         file = replace(file, definition=definition)
     return file if budget is None else replace(file, budget=budget)
 

@@ -255,9 +255,7 @@ def _log_density(
         with np.errstate(all="ignore"):  # of a training that diverged
             density = norm.logpdf(half.y, mean, std) + np.log(units[m].spread)
         if len(half):
-            averages.append(
-                float(np.mean(np.fmax(density, LEAST_LOG_DENSITY)))
-            )  # the floor also where there is no number
+            averages.append(float(np.mean(np.fmax(density, LEAST_LOG_DENSITY))))  # fmax: NaN counts as the floor
     return float(np.mean(averages))
 
 
