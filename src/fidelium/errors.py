@@ -66,3 +66,10 @@ class ConfigError(FideliumError, ValueError):
 
 class EvaluationError(FideliumError, RuntimeError):
     """An evaluation failed; the message becomes the reason of the failed trial."""
+
+
+class SetupError(FideliumError, RuntimeError):
+    """The set-up of a study is wrong or its machine is unfit, whatever the design: a missing program, a full disk.
+
+    The trial is queued again and costs nothing more; the run stops with this message, which says what to do.
+    """
