@@ -182,15 +182,24 @@ def amended(trial: Trial, action: Action, reason: str | None, outcome: Outcome |
     """
     if action is Action.CORRECT and (outcome is None or outcome.state is not TrialState.DONE):
         raise ObservationError(f"a trial is corrected with a value, got {outcome!r}")
-    refusal = _refusal(trial, action)
-    if refusal is not None:
-        raise TrialError(f"cannot {action} trial {trial.number}: {refusal}; nothing was changed")
+    check_amendable(trial, action)
     if action is Action.RETRY:
         again = replace(trial, value=None, measured_cost=None, finished=None, excluded=False)
         return given_back(again, reason or None)
     if action is Action.CORRECT and outcome is not None:
         return ended(trial, outcome, now)
     return replace(trial, excluded=action is Action.EXCLUDE)
+
+
+def check_amendable(trial: Trial, action: Action) -> None:
+    """Refuse what cannot be done to a trial in its state.
+
+    Raises:
+        TrialError: if it cannot be done.
+    """
+    refusal = _refusal(trial, action)
+    if refusal is not None:
+        raise TrialError(f"cannot {action} trial {trial.number}: {refusal}; nothing was changed")
 
 
 def _refusal(trial: Trial, action: Action) -> str | None:
