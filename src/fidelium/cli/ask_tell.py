@@ -17,8 +17,8 @@ from fidelium.errors import BudgetError, SettingError
 SHOWN = 200
 """Characters of a bad input that an error shows at most."""
 
-LONGEST_INTEGER = 400
-"""Digits of a whole number at most: with more it is beyond all floats, and Python refuses to read 4300."""
+LONGEST_INTEGER = 300
+"""Digits of a whole number at most: one with more may be beyond all floats, and Python refuses to read 4300."""
 
 _FIELDS = ("number", "value", "failed", "measured_cost")
 
