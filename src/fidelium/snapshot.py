@@ -71,7 +71,7 @@ class Snapshot:
 
     @property
     def best(self) -> Trial | None:
-        """The best observed trial at the target fidelity, None if there is none."""
+        """The best observed trial at the target fidelity that is not excluded, None if there is none."""
         return self.history.incumbent
 
     @property
@@ -100,6 +100,11 @@ class Snapshot:
         return self._in_state(TrialState.FAILED, TrialState.LOST)[::-1]
 
     @property
+    def excluded(self) -> tuple[Trial, ...]:
+        """Trials that a person has excluded."""
+        return tuple(trial for trial in self.trials if trial.excluded)
+
+    @property
     def has_work(self) -> bool:
         """Whether a trial is queued, or the rest of the budget pays for another run."""
         return bool(self.queued) or bool(self.history.affordable)
@@ -119,6 +124,6 @@ class Snapshot:
         return tuple(trial for trial in self.trials if trial.state in states)
 
     def _usage(self, rung: Fidelity) -> FidelityUsage:
-        here = [trial for trial in self.trials if trial.fidelity == rung]
+        here = [trial for trial in self.trials if trial.fidelity.name == rung.name]
         given = sum(trial.given for trial in here)
         return FidelityUsage(rung, len(here) - given, given, float(exact_sum(trial.cost for trial in here)))
