@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fidelium.definition import StudyDefinition
+from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity
 from fidelium.history import History, Trial, TrialState
-from fidelium.numbers import exact_sum, remainder
+from fidelium.numbers import as_number, exact_sum, remainder
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,19 @@ class Snapshot:
         definition: what the study is made from.
         trials: all trials, by number.
         budget: what it may spend in total; infinite if there is no limit.
+
+    Raises:
+        SettingError: if the budget is not a number.
     """
 
     definition: StudyDefinition
     trials: tuple[Trial, ...]
     budget: float = math.inf
+
+    def __post_init__(self) -> None:
+        number = as_number(self.budget)
+        if number is None or math.isnan(number):
+            raise SettingError(f"the budget must be a number, or infinite for no limit, got {self.budget!r}")
 
     @cached_property
     def spent(self) -> float:

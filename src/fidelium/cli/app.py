@@ -6,6 +6,7 @@ Each command imports heavy packages only when it runs, so `--help` is fast.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from typing import Annotated
 
@@ -100,6 +101,9 @@ app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends with one line on stderr and exit code 2."""
     gc.set_threshold(_GC_THRESHOLD)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path may hold bytes that are not text
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)

@@ -143,6 +143,7 @@ class Study:
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
+            SettingError: if the budget is not a number.
         """
         return LiveTrial(self, self.start(budget, None))
 
@@ -159,7 +160,7 @@ class Study:
             NotWorthwhileError: if the strategy expects less of its best query.
         """
         with self._asking:
-            if self.snapshot().queued:
+            if self.snapshot(budget).queued:
                 queued = self._store.claim(worker)
                 if queued is not None:  # else another worker was faster
                     return queued
