@@ -50,7 +50,7 @@ TEXT = Kind("text", lambda value: isinstance(value, str))
 STATE = Kind(f"one of {', '.join(TrialState)}", lambda value: value in tuple(TrialState))
 
 
-def cell(row: Row[Any], column: str, kind: Kind, what: str) -> Any:
+def cell(row: Row[*tuple[Any, ...]], column: str, kind: Kind, what: str) -> Any:
     """What a column of a row holds.
 
     Args:
