@@ -216,3 +216,15 @@ def test_the_strategy_of_the_command_line_replaces_that_of_the_file(study_file, 
     assert "--option must look like name=value" in call("run", path, "--option", "quick").err
     wrong = call("run", path, "--strategy", "dnn-mfbo-paper", "--option", "architecture={depths: [3]}")
     assert "architecture must be 'search', 'quick', or a mapping with depths, widths" in wrong.err
+
+
+def test_a_default_initial_design_that_is_too_dear_for_the_budget_is_reduced_and_said(call, study_file) -> None:
+    path = study_file(30, **{"initial: {coarse: 2, fine: 2}\n": ""})
+    answer = call("run", path)
+    assert answer.code == 0
+    assert answer.err.startswith(
+        "a new study 'parabola' with random, 30 to spend; initial design reduced to a third of that: "
+        "5 of 16 coarse, 1 of 7 fine\n"
+    )
+    again = study_file(400, **{"initial: {coarse: 2, fine: 2}\n": ""})
+    assert "reduced" not in call("ask", again).err

@@ -134,8 +134,18 @@ def _optimize(
 
 def _opening(now: Snapshot) -> str:
     if not now.trials:
-        return f"a new study {now.definition.name!r} with {now.definition.strategy_name}, {now.budget:g} to spend"
+        of = now.definition
+        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{_reduced_design(now)}"
     return f"resuming with {_so_far(now)}"
+
+
+def _reduced_design(now: Snapshot) -> str:
+    """The sizes of the initial design, if they are reduced because of the budget."""
+    usual, sizes = now.definition.initial, now.definition.initial_within(now.budget)
+    if sizes == usual:
+        return ""
+    listed = ", ".join(f"{sizes[name]} of {usual[name]} {visible(name)}" for name in sizes)
+    return f"; initial design reduced to a third of that: {listed}"
 
 
 def _so_far(now: Snapshot) -> str:

@@ -58,7 +58,9 @@ def create_study(
         storage: where it is kept: `sqlite:///file.db`, `postgresql://user@host/database`, None for memory, or a storage
             that is open already.
         name: what to call the study; it is unique in its storage.
-        initial: points of the initial design by fidelity's name; a sensible default if None, no design if empty.
+        initial: points of the initial design by fidelity's name, no design if empty. If None, fidelity m gets
+            max(2, (4 + 3 d) sqrt(cost_1 / cost_m)) points, d the columns of the unit cube; fewer where they would cost
+            more than a third of the budget that `ask` or `optimize` is given.
         load_if_exists: whether to resume the study of this name if the storage has one. Its parameters, fidelities and
             direction must be these; strategy, seed and initial design may change.
 

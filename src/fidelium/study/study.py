@@ -128,7 +128,7 @@ class Study:
 
     @property
     def initial(self) -> dict[str, int]:
-        """Points of the initial design, by fidelity."""
+        """Points of the initial design, by fidelity; by default fewer are asked with a budget that is small for them."""
         return dict(self._definition.initial)
 
     # --- ask and tell ---
@@ -470,7 +470,7 @@ class Study:
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
                 f"which costs {self.ladder[0].cost:g}"
             )
-        query = next_of_design(history, self._design)
+        query = next_of_design(history, self._design, self._definition.initial_within(now.budget))
         if query is None:  # only now: naming a strategy is cheap, importing it may not be
             query = self._strategy.propose(history, history.pending, trial_key(self.seed, number))
             if query.fidelity not in history.affordable:
