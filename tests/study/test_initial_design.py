@@ -77,3 +77,11 @@ def test_a_resumed_study_continues_the_same_design(tmp_path, settings):
     with fd.load_study(url, strategy=Spy()) as again:
         assert again.definition.default_initial == (not settings)
         assert [(trial.fidelity.name, trial.params["height"]) for trial in first] + asked(again, 120) == expected
+
+
+def test_a_study_stored_by_an_older_version_keeps_its_design(tmp_path):
+    # an older version stored the sizes only: they count as the user's own
+    url = f"sqlite:///{tmp_path}/s.db"
+    make(storage=url, name="s", **COUNT).close()
+    with make(storage=url, name="s", load_if_exists=True) as study:
+        assert len(asked(study, 120)) == 25

@@ -59,7 +59,7 @@ def run(
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
-    with _executor(dask) as executor, open_study(found, create=True) as study:
+    with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
@@ -80,7 +80,7 @@ def worker(
     """
     found, file = find_file(where)
     file = _overridden(file, budget)
-    with open_study(found) as study:
+    with open_study(found, take_up=True) as study:
         if not quiet:
             say(f"joining: {_opening(study.snapshot(file.budget))}")
         _optimize(study, found, file, None, workers, quiet)

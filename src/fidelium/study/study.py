@@ -128,7 +128,7 @@ class Study:
 
     @property
     def initial(self) -> dict[str, int]:
-        """Points of the initial design, by fidelity; by default fewer are asked with a budget that is small for them."""
+        """Points of the initial design, by fidelity; if left to us, a small budget reduces them."""
         return dict(self._definition.initial)
 
     # --- ask and tell ---
@@ -160,10 +160,13 @@ class Study:
             NotWorthwhileError: if the strategy expects less of its best query.
         """
         with self._asking:
-            if self.snapshot(budget).queued:
+            while self.snapshot(budget).queued:
                 queued = self._store.claim(worker)
-                if queued is not None:  # else another worker was faster
+                if queued is None:  # another worker was faster
+                    break
+                if self.space.contains(queued.params):
                     return queued
+                self._drop(queued)
             with choosing_lock(self._store):
                 while True:
                     trial = self._choose(self.snapshot(budget), worker, least_worth)
@@ -481,6 +484,12 @@ class Study:
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
         return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
+
+    def _drop(self, trial: Trial) -> None:
+        """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
+        reason = "not run: the design is outside of the study's present bounds"
+        self._store.finish(trial.number, trial.attempt, Outcome(TrialState.FAILED, reason=reason))
+        _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
         """The record of a running trial of this study, from the trial, its record or its number."""
