@@ -34,7 +34,7 @@ while len(os.listdir(os.environ["PIDS"])) < 3:
 """
 
 
-def reason(call, *arguments, error=EvaluationError, **settings):
+def reason(call, *arguments, error: type[Exception] = EvaluationError, **settings):
     with pytest.raises(error) as caught:
         call(*arguments, **settings)
     return str(caught.value)

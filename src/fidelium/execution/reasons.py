@@ -36,6 +36,8 @@ def shown(value: object) -> str:
 
 def described(error: BaseException) -> str:
     """The error in one line, with the file and the line that raised it."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error}"  # names the file and the line itself
     text = "".join(traceback.format_exception_only(error)).strip()  # never fails, as str(error) can
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
