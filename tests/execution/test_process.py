@@ -155,7 +155,8 @@ def test_a_cancelled_program_ends_promptly(lab, living):
 CHILD = """
 from pathlib import Path
 import os, resource, sys
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 program = ExternalProgram({"fine": Command((sys.executable, "-S", *sys.argv[1:]), grace=0.3)}, Path("runs"), Path("."))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
-from fidelium.execution.program import Command, ExternalProgram, check_inside_folder
+from fidelium.execution.command import Command, check_inside_folder
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
 from fidelium.execution.substitution import (
