@@ -5,11 +5,13 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from collections.abc import Iterable
 
 from fidelium.errors import TrialError
 from fidelium.history import Trial
 from fidelium.storage.base import Action, Outcome, StudyStore
 from fidelium.storage.serialise import LONGEST_NAME, bounded_reason
+from fidelium.storage.transitions import check_amendable
 from fidelium.study.trial import LiveTrial
 
 
@@ -37,6 +39,18 @@ def amend(
     """
     number = find(store.trials(), trial).number
     return store.amend(number, action, user_name() if who is None else who, reason or None, outcome)
+
+
+def amend_all(store: StudyStore, numbers: Iterable[int], action: Action, reason: str) -> list[Trial]:
+    """Change several trials, by their numbers; none if one of them does not allow it.
+
+    Raises:
+        TrialError: if one of them does not exist, or is in a state in which this cannot be done.
+    """
+    unique, trials, who = list(dict.fromkeys(numbers)), store.trials(), user_name()
+    for number in unique:
+        check_amendable(find(trials, number), action)
+    return [store.amend(number, action, who, reason or None) for number in unique]
 
 
 def find(trials: tuple[Trial, ...], trial: LiveTrial | Trial | int) -> Trial:
