@@ -109,7 +109,32 @@ class Deaf(MemoryStudy):
         self.trials()
 
 
+class Discreet(MemoryStudy):
+    """Does not say who has changed what."""
+
+    def changes(self) -> Any:
+        return MemoryStudy.changes(self)[:0]
+
+
+class Inflationary(MemoryStudy):
+    """Charges all trials what they cost now."""
+
+    def trials(self) -> Any:
+        return tuple(replace(trial, charged=None) for trial in MemoryStudy.trials(self))
+
+
+class Unforgiving(MemoryStudy):
+    """Restores nothing."""
+
+    def amend(self, number: int, action: Any, who: str, reason: Any = None, outcome: Any = None) -> Any:
+        amended = MemoryStudy.amend(self, number, action, who, reason, outcome)
+        return replace(amended, excluded=amended.excluded or action == "restore")
+
+
 CAUGHT_BY = {
+    Discreet: laws.changes_say_who_when_and_why,
+    Inflationary: laws.charged_costs_stay,
+    Unforgiving: laws.people_may_exclude_and_restore,
     Forgetful: laws.a_late_worker_is_refused,
     Generous: laws.queued_trials_are_claimed_in_order,
     Overwriting: laws.numbers_have_no_gaps,

@@ -5,7 +5,13 @@ the storage allows it, machines may use the same study at the same time, each th
 
 **Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study. An object that refers to
 a deleted study raises `StorageError`, even if there is a new study of the same name. The parameters and the fidelity of
-a trial never change.
+a trial never change, nor does its cost: what the study was charged when it was added.
+
+**What people change.** A person may exclude a finished trial and restore it, queue one again, enter the value of one
+that failed (`amend`), and change the definition of the study (`redefine`). Each of them is recorded in the same
+transaction, with who, when and why (`changes`), and the record is deleted only with the study. An object keeps the
+definition that the study had when it was opened, or that was given to its own `redefine`, and its trials have the
+fidelities of this definition; other objects that are open continue with theirs. (In memory all share one object.)
 
 **What is stored.** Parameter values come back as the same bits and the same type. Reasons are text for people:
 characters that no database accepts (NUL, lone surrogates) are escaped, and the middle of a very long one is cut. Names
@@ -21,10 +27,10 @@ or a script, for as long as they like.
 one moment, never older than what the same object returned before. The budget holds by construction: a trial that does
 not fit is refused by the `add` itself.
 
-**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue` or `recover` returns, its effect is on disk (or
-with the database server) and survives the end of the process or of the machine. Heartbeats and turns need not. An
-error means that nothing has changed; the one exception is a server lost while it writes, and its message says so. The
-storage in memory lives as long as its process.
+**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue`, `recover`, `amend` or `redefine` returns, its
+effect is on disk (or with the database server) and survives the end of the process or of the machine. Heartbeats and
+turns need not. An error means that nothing has changed; the one exception is a server lost while it writes, and its
+message says so. The storage in memory lives as long as its process.
 
 **Times** are seconds since 1970 by the storage's clock: the server's for a database server, this machine's otherwise.
 """
@@ -35,11 +41,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import ObservationError
-from fidelium.history import Trial, TrialState
+from fidelium.history import Change, Trial, TrialState
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,15 @@ class Outcome:
             raise ObservationError(f"a failed trial has a reason and no value, got {self.value!r}")
         if self.measured_cost is not None and not math.isfinite(self.measured_cost):
             raise ObservationError(f"a measured cost is a finite number or None, got {self.measured_cost!r}")
+
+
+class Action(StrEnum):
+    """What a person can do to a trial afterwards."""
+
+    EXCLUDE = "exclude"
+    RESTORE = "restore"
+    RETRY = "retry"
+    CORRECT = "correct"
 
 
 @runtime_checkable
@@ -149,6 +165,55 @@ class StudyStore(Protocol):
         Raises:
             TrialError: as `finish`.
         """
+        ...
+
+    @abstractmethod
+    def amend(
+        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+    ) -> Trial:
+        """Change a trial that is not running, and record who did it and why.
+
+        - exclude: a finished trial no longer counts as an observation.
+        - restore: an excluded trial counts again.
+        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value is forgotten.
+        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value.
+
+        Args:
+            number: the trial's number.
+            action: what to do.
+            who: who does it, at most 255 characters.
+            reason: why.
+            outcome: the value of a trial that is corrected; None for all other actions.
+
+        Returns:
+            The trial as stored.
+
+        Raises:
+            TrialError: if there is no such trial, or it is in a state in which this cannot be done; nothing changes.
+            ObservationError: if the outcome is missing, or not a done one.
+        """
+        ...
+
+    @abstractmethod
+    def redefine(self, definition: StudyDefinition, who: str, reason: str | None = None) -> None:
+        """Replace the definition of the study, and record who did it and why; trials keep the cost they were charged.
+
+        Nothing happens if it is the stored definition already.
+
+        Args:
+            definition: the new one, of the same name, with the same names of parameters and fidelities in this order.
+            who: who does it, at most 255 characters.
+            reason: why, or what is different.
+
+        Raises:
+            SettingError: if a name differs; nothing changes.
+            StorageError: as `Storage.create`.
+        """
+        ...
+
+    @abstractmethod
+    def changes(self) -> tuple[Change, ...]:
+        """Everything that people have changed afterwards, oldest first."""
         ...
 
     @abstractmethod

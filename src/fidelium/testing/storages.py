@@ -16,7 +16,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from fidelium.errors import BudgetError, StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.errors import (
+    BudgetError,
+    StorageError,
+    StudyExistsError,
+    TrialError,
+    UnknownNameError,
+)
 from fidelium.history import TrialState
 from fidelium.storage.base import Outcome, Storage, StudyStore
 from fidelium.testing.storage_cases import (
@@ -35,6 +41,14 @@ from fidelium.testing.storage_cases import (
     require_same,
     types_of,
     work,
+)
+from fidelium.testing.storage_changes import (
+    a_definition_is_replaced_once,
+    changes_say_who_when_and_why,
+    charged_costs_stay,
+    people_may_correct,
+    people_may_exclude_and_restore,
+    people_may_retry,
 )
 
 Law = Callable[[StorageCase], None]
@@ -394,6 +408,12 @@ LAWS: tuple[Law, ...] = (
     finished_trials_stay_finished,
     a_late_worker_is_refused,
     a_trial_given_back_is_started_again,
+    charged_costs_stay,
+    a_definition_is_replaced_once,
+    people_may_exclude_and_restore,
+    people_may_retry,
+    people_may_correct,
+    changes_say_who_when_and_why,
     reasons_may_hold_anything,
     silent_workers_lose_their_trials,
     dead_workers_lose_their_trials_until_they_are_lost,
