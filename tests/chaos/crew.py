@@ -63,9 +63,16 @@ class Crew:
     cache: Path
     members: list[Member] = field(default_factory=list)
     gone: list[Member] = field(default_factory=list)
+    is_closed: bool = False
 
     def start(self, role: str, arguments: Sequence[str]) -> Member:
-        """Start a process; it and its descendants carry the study's mark."""
+        """Start a process; it and its descendants carry the study's mark.
+
+        Raises:
+            InterruptedError: if the study was given up.
+        """
+        if self.is_closed:
+            raise InterruptedError(f"no more {role} for {self.folder}")
         name = f"{role}-{len(self.members) + len(self.gone)}"
         errors = self.folder / f"{name}.err"
         variables = {

@@ -43,12 +43,17 @@ _MEMORY = 6 << 30
 _CHUNK = 250
 """Inputs that a process tries before it reports."""
 
+FAULTS = ("tracebacks", "broken laws", "hangs", "crashes")
+"""What may be found, in the order of the table."""
+
+DIED = "the process died"
+
 _EXAMPLES = 3
 """Inputs that are kept of each kind of finding."""
 
 
-class TooSlow(BaseException):  # noqa: N818  not an error of the program that is tested: nothing there may catch it
-    """An input took too long."""
+class TooSlow(BaseException):
+    """An input took too long. No `except Exception` of the program catches it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ class Fault:
     where: str
     given: str
 
+    @property
+    def kind(self) -> tuple[str, str]:
+        """The same for inputs that fail in the same way."""
+        return self.error.partition(":")[0], self.where
+
 
 @dataclass
 class Tally:
@@ -87,11 +97,19 @@ class Tally:
     def failed(self) -> int:
         return self.kinds.total()
 
+    @property
+    def by_fault(self) -> Counter[str]:
+        """How many inputs failed, by the columns of the table."""
+        columns = {"TooSlow": "hangs", "AssertionError": "broken laws", DIED: "crashes"}
+        counts: Counter[str] = Counter()
+        for (error, _), times in self.kinds.items():
+            counts[columns.get(error, "tracebacks")] += times
+        return counts
+
     def add(self, fault: Fault) -> None:
         """Count a finding; the first of each kind are kept."""
-        kind = (fault.error.partition(":")[0], fault.where)
-        self.kinds[kind] += 1
-        if self.kinds[kind] <= _EXAMPLES:
+        self.kinds[fault.kind] += 1
+        if self.kinds[fault.kind] <= _EXAMPLES:
             self.faults.append(fault)
 
     def merge(self, other: Tally) -> None:
@@ -100,9 +118,8 @@ class Tally:
         known = Counter(self.kinds)
         self.kinds += other.kinds
         for fault in other.faults:
-            kind = (fault.error.partition(":")[0], fault.where)
-            known[kind] += 1
-            if known[kind] <= _EXAMPLES:
+            known[fault.kind] += 1
+            if known[fault.kind] <= _EXAMPLES:
                 self.faults.append(fault)
 
 
@@ -170,7 +187,7 @@ class Barrage:
                     tally = worker.receive()
                     if tally is None:  # it died
                         name, index, stop = worker.last()
-                        text = f"the process ended with exit code {worker.process.exitcode}"
+                        text = f"{DIED}: its exit code was {worker.process.exitcode}"
                         self.tallies[name].add(Fault(name, index, text, "", "see --repeat"))
                         chunks.append((name, index + 1, stop))
                         worker = _Worker(self.seed)
@@ -205,7 +222,9 @@ class _Worker:
 
     def __init__(self, seed: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
+        ours, theirs = context.Pipe()
+        assert isinstance(ours, Connection)
+        self.connection: Connection = ours
         self.position = context.Value("q", 0)
         self.chunk = ("", 0, 0)
         self.process = context.Process(target=_work, args=(theirs, self.position, seed), daemon=True)

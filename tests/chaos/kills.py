@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -29,14 +30,14 @@ class Campaign:
         seed: the seed of all choices.
         kills: how many processes to kill.
         lanes: how many studies at the same time.
-        report: called after each study, with its verdict.
+        report: called several times a second.
         only: the numbers of the studies to run, None for as many as the kills need.
     """
 
     seed: int
     kills: int
     lanes: int = LANES
-    report: Callable[[Verdict], None] = lambda verdict: None
+    report: Callable[[Campaign], None] = lambda campaign: None
     only: tuple[int, ...] | None = None
     verdicts: list[Verdict] = field(default_factory=list)
 
@@ -44,9 +45,14 @@ class Campaign:
         self.quota = Quota(self.kills)
         self._numbers = iter(itertools.count() if self.only is None else self.only)
         self._lock = threading.Lock()
+        self._sieges: list[Siege] = []
 
     def run(self) -> None:
-        """Run all studies. Ctrl-C ends the killing; the studies are then left where they are."""
+        """Run all studies.
+
+        Raises:
+            KeyboardInterrupt: after Ctrl-C; studies that have not ended are given up.
+        """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True)))
             server = stack.enter_context(postgres_server())
@@ -58,10 +64,13 @@ class Campaign:
             for lane in lanes:
                 lane.start()
             try:
-                for lane in lanes:
-                    lane.join()
+                while any(lane.is_alive() for lane in lanes):
+                    time.sleep(0.2)
+                    self.report(self)
             except KeyboardInterrupt:
                 self.quota.close()
+                for siege in tuple(self._sieges):
+                    siege.give_up()
                 raise
 
     def _lane(self, folder: Path, server: Server, shared: str) -> None:
@@ -72,7 +81,6 @@ class Campaign:
             verdict = self._besiege(plan, own, folder / "cache", server, shared)
             with self._lock:
                 self.verdicts.append(verdict)
-                self.report(verdict)
             shutil.rmtree(own, ignore_errors=True)
 
     def _next(self) -> int | None:
@@ -83,8 +91,11 @@ class Campaign:
         is_local = plan.storage == "sqlite"
         url = f"sqlite:///{folder}/study.db" if is_local else shared
         siege = Siege(plan, folder, url, cache, None if is_local else server)
+        self._sieges.append(siege)
         try:
             return siege.run(self.quota)
         except Exception:  # noqa: BLE001  the harness goes on with the next study, and says what happened to this one
             found = Finding("other", f"the harness failed: {traceback.format_exc()}")
             return Verdict(plan, tuple(siege.kills), siege.restarts, findings=(*siege.findings, found))
+        finally:
+            self._sieges.remove(siege)

@@ -1,4 +1,4 @@
-"""Which studies are put under fire: storage, way to run, strategy and sizes, all from the seed and the study's number."""
+"""Which studies are put under fire: storage, way to run, strategy and sizes follow from the seed and a number."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ fidelities:
   - {{name: coarse, cost: 1}}
   - {{name: fine, cost: 4, timeout: 60 s}}
 grace: 0.5 s
-command: ["{{python}}", -S, -E, "{simulator}", "{{number}}", "{{attempt}}", "{{x}}", "{{tiles}}", "{{kind}}", "{{fidelity}}", "{{result}}"]
+command: ["{{python}}", -S, -E, "{simulator}", "{{number}}", "{{attempt}}", "{{x}}", "{{tiles}}", "{{kind}}",
+          "{{fidelity}}", "{{result}}"]
 result: {plan.rule}
 """
 

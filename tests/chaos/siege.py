@@ -16,6 +16,7 @@ from pathlib import Path
 from fidelium.errors import FideliumError
 from fidelium.history import Trial
 from fidelium.storage import open_storage
+from fidelium.study.resume import RESTARTS
 from tests.chaos.crew import CHOOSERS, FIDELIUM, Crew, Member
 from tests.chaos.plan import Plan
 from tests.chaos.processes import Process, kill, marked
@@ -128,6 +129,14 @@ class Siege:
         reruns = len(runs) - len({run.number for run in runs})
         return Verdict(self.plan, tuple(self.kills), self.restarts, states, reruns, tuple(self.findings))
 
+    def give_up(self) -> None:
+        """End all processes; from another thread."""
+        self.crew.is_closed = True
+        for _ in range(3):  # one may just be starting another
+            for process in marked(self.mark):
+                kill(process, self.mark)
+            time.sleep(0.1)
+
     def _start(self) -> None:
         if self.plan.way == "dask":
             self.crew.start("dask-scheduler", [_DASK, "scheduler", *_SCHEDULER])
@@ -191,10 +200,15 @@ class Siege:
             return any(line.startswith(event.encode()) for line in file)
 
     def _choose(self) -> Process | None:
-        """A process of a role that is chosen first: there are more simulators than runners."""
+        """A process of a role that is chosen first: there are more simulators than runners.
+
+        None if there is none, or a trial was hit so often that fidelium would rightly give it up.
+        """
         by_role: dict[str, list[Process]] = {}
         for process in marked(self.mark):
             by_role.setdefault(process.role, []).append(process)
+            if process.attempt is not None and process.attempt > RESTARTS - 3:
+                return None
         roles = [role for role in by_role if role in _WEIGHTS]
         if not roles:
             return None

@@ -1,8 +1,8 @@
 """The simulator of `make chaos`: a program that notes every start and end in a ledger outside of the study.
 
-It is run by fidelium as `simulator.py NUMBER ATTEMPT X COUNT KIND FIDELITY RESULT`, without any package. What it computes
-follows from the parameters alone, so whoever knows these knows what must be stored. Some designs fail, some leave a child,
-a deaf child or a daemon behind.
+It is run by fidelium as `simulator.py NUMBER ATTEMPT X COUNT KIND FIDELITY RESULT`, without any package. What it
+computes follows from the parameters alone, so whoever knows these knows what must be stored. Some designs fail, some
+leave a child, a deaf child or a daemon behind.
 """
 
 from __future__ import annotations

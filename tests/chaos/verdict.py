@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import fsum
 from pathlib import Path
 
@@ -154,7 +155,7 @@ def _judge_trial(trial: Trial, runs: Sequence[Run], kills: Sequence[Kill]) -> It
 
 def _judge_runs(plan: Plan, trial: Trial, runs: Sequence[Run], kills: Sequence[Kill]) -> Iterable[Finding]:
     """Nothing is run again without a cause, and nothing is run after its value was stored."""
-    for before, after in zip(runs, runs[1:], strict=False):
+    for before, after in pairwise(runs):
         if not _is_explained(plan, before, after, kills):
             yield Finding("doubled", f"trial {trial.number} was run again without a cause: {before}, {after}, {trial}")
     for run in runs:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any, Protocol
 
 
-class Refused(Exception):  # noqa: N818  an outcome that is allowed, not an error
+class Refused(Exception):
     """The input was refused in a way that is documented: an error of fidelium, or exit code 2."""
 
 

@@ -36,7 +36,16 @@ command: ["true"]
 """
 _TABLE = "x,kind,fidelity,value\n0.5,foam,fine,2\n0.25,balsa,coarse,3\n"
 
-_WHERE = ("full.yaml", "full.yaml", "sqlite:///full.db", "empty.yaml", "new.yaml", "sqlite:///none.db", "broken.yaml", "no.yaml")
+_WHERE = (
+    "full.yaml",
+    "full.yaml",
+    "sqlite:///full.db",
+    "empty.yaml",
+    "new.yaml",
+    "sqlite:///none.db",
+    "broken.yaml",
+    "no.yaml",
+)
 _MODELS = ("recommend", "predict", "plot study", "diagnose", "explain")
 """Commands that would fit a model for seconds if the study had data: they get one without."""
 _LONG = ("demo", "tune", "bench", "plot problem", "dashboard")
@@ -67,7 +76,7 @@ class Commands:
             if name == "full":
                 study.tell(study.ask(), 1.5)
                 study.add_observation({"x": 0.5, "kind": "foam"}, "fine", 2.5)
-                study.tell(study.ask(), failed="no mesh\x1b[31m\ud800" if False else "no mesh\x1b[31m")
+                study.tell(study.ask(), failed="no mesh\x1b[31m")
             study.ask()
         self.folder = folder
         self.kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -96,12 +105,13 @@ class Commands:
             words.insert(chance.randint(0, len(words)), chance.choice(TEXTS))
         if name.startswith(_LONG):
             words.append("--no-such-option")
-        document = mutated(chance, '{"number": 2, "value": 1.5}')
-        return CommandLine(tuple(word for word in words if not word.startswith(_NEVER)), encoded(chance, document))
+        words = [_as_argument(word) for word in words if not word.startswith(_NEVER)]
+        return CommandLine(tuple(words), encoded(chance, mutated(chance, '{"number": 2, "value": 1.5}')))
 
     def try_out(self, given: CommandLine) -> None:
         self._tidy_up()
-        out, err = io.StringIO(), io.StringIO()
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
         stdin = io.TextIOWrapper(io.BytesIO(given.stdin), encoding="utf-8")
         with (
             mock.patch.object(application, "app", self.group),  # as built once: building takes longer than all else
@@ -115,17 +125,7 @@ class Commands:
                 code = end.code
             else:
                 raise AssertionError("main() came back without an exit code")
-        self._check(code, out.getvalue(), err.getvalue())
-
-    def _check(self, code: Any, out: str, err: str) -> None:
-        demand(code in (0, 1, 2), f"exit code {code!r}: {err}")
-        demand("Traceback" not in out + err, f"a traceback: {err[-2000:]}")
-        if code == 2:
-            demand("error: " in err and not out.strip(), f"exit code 2 with {out!r} and {err!r}")
-            raise Refused
-        if code == 1:
-            demand(bool(err.strip() or out.strip()), "exit code 1 without a word")
-            raise Refused
+        _check(code, _written(out), _written(err))
 
     def _tidy_up(self) -> None:
         """The files as they were; the last command may have changed, made or deleted any."""
@@ -151,11 +151,49 @@ class Commands:
         return words
 
 
+def _as_argument(word: str) -> str:
+    """A word as a program gets it: without NUL, and with bytes that are not UTF-8 as Python writes them."""
+    return word.replace("\0", "").encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    buffer = stream.detach()
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()
+
+
+def _check(code: Any, out: str, err: str) -> None:
+    """The exit code is a documented one, and says what the output says."""
+    asked = err.rstrip().endswith("interrupted")  # a question on stdin was not answered
+    demand(code in (0, 1, 2) or (code == 130 and asked), f"exit code {code!r}: {err}")
+    demand("Traceback" not in out + err, f"a traceback: {err[-2000:]}")
+    if code == 2:
+        demand("error: " in err and not out.strip(), f"exit code 2 with {out!r} and {err!r}")
+    if code == 1:
+        demand(bool(err.strip() or out.strip()), "exit code 1 without a word")
+    if code:
+        raise Refused
+
+
 def _value(chance: random.Random, command: str, parameter: str) -> str:
     if parameter in ("where", "study"):
         return "empty.yaml" if command in _MODELS else chance.choice((*_WHERE, chance.choice(TEXTS)))
     if chance.random() < 0.3:
-        good = ("old.csv", "1", "2", "0", "1.5", "x=0.5", "kind=foam", "value=value", "fine", "plate", "out.csv", "out.json", "-")
+        good = (
+            "old.csv",
+            "1",
+            "2",
+            "0",
+            "1.5",
+            "x=0.5",
+            "kind=foam",
+            "value=value",
+            "fine",
+            "plate",
+            "out.csv",
+            "out.json",
+            "-",
+        )
         return chance.choice(good)
     if chance.random() < 0.3:
         value = number(chance)

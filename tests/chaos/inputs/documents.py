@@ -65,7 +65,9 @@ command: ./run.sh "$X" > out.txt
 environment: {X: "{x}"}
 result: {regex: "mass = (.*)"}
 """
-_TEMPLATE = "{% if fidelity == 'coarse' %}{% set n = 3 %}{% else %}{% set n = 8 %}{% endif %}{{ n }} {{ young | round(3) }}"
+_TEMPLATE = (
+    "{% if fidelity == 'coarse' %}{% set n = 3 %}{% else %}{% set n = 8 %}{% endif %}{{ n }} {{ young | round(3) }}"
+)
 
 
 class Documents:
@@ -81,7 +83,7 @@ class Documents:
         kind = chance.random()
         if kind < 0.9:
             return encoded(chance, mutated(chance, chance.choice((_SMALL, _SMALL, _LARGE, _SHELL))))
-        if kind < 0.9995:
+        if kind < 0.9998:
             return encoded(chance, _yaml(chance, 3) if kind < 0.97 else nested(chance))
         return _bomb(chance).encode()
 
@@ -114,7 +116,18 @@ def _yaml(chance: random.Random, depth: int) -> str:
     if kind == 1:
         return "[" + ", ".join(_yaml(chance, depth - 1) for _ in range(chance.randint(0, 4))) + "]"
     if kind > 1:
-        keys = ("name", "direction", "budget", "parameters", "fidelities", "command", "type", "low", "cost", text(chance))
+        keys = (
+            "name",
+            "direction",
+            "budget",
+            "parameters",
+            "fidelities",
+            "command",
+            "type",
+            "low",
+            "cost",
+            text(chance),
+        )
         pairs = (f"{chance.choice(keys)}: {_yaml(chance, depth - 1)}" for _ in range(chance.randint(0, 6)))
         return "{" + ", ".join(pairs) + "}"
     return chance.choice(("1", "x", "[]", "{}", f'"{chance.randint(0, 9)}"', text(chance)))

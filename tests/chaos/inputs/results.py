@@ -26,18 +26,41 @@ from tests.chaos.inputs.hostile import anything, encoded, mutated, text
 _JSON = ('{"value": 1.2}', '{"value": -3.5e2, "cost": 4}', '{"failed": "no mesh"}', '{"results": {"mass": [1, 2.5]}}')
 _TABLE = ("run,mass,stress\n1,2.5,3\n2,2.25,4\n", "1 2 3\n4 5 6\n", "mass;stress\n1,5;2\n", '"mass"\n"1.5D+03"\n')
 _OUTPUT = ("step 1\nmass = 2.5\nmass = 2.25\n", "mass =\n", "FAIL: no mesh\n", "mass = 1.5D+03 kg\n")
-_PATHS = ("value", "results.mass[0]", "results.mass[-1]", '["value"]', "$", "[0]", "value[0]", "", "a..b", "[99999999999]")
+_PATHS = (
+    "value",
+    "results.mass[0]",
+    "results.mass[-1]",
+    '["value"]',
+    "$",
+    "[0]",
+    "value[0]",
+    "",
+    "a..b",
+    "[99999999999]",
+)
 _COLUMNS: tuple[str | int, ...] = ("mass", "stress", "nope", 0, 1, -1, 7, "", 10**30)
-_REGEXES = ("mass = (.*)", r"^mass\s*=\s*([-\d.eED+]+)", "(.)", "(x)?", "(", "mass", r"(?P<a>\d+)", r"(\d+)$", "(?i)MASS = (.*)")
+_REGEXES = (
+    "mass = (.*)",
+    r"^mass\s*=\s*([-\d.eED+]+)",
+    "(.)",
+    "(x)?",
+    "(",
+    "mass",
+    r"(?P<a>\d+)",
+    r"(\d+)$",
+    "(?i)MASS = (.*)",
+)
 _RETURNED = (
-    "1.5", "(1.5, 2)", "(1.5, -1)", "(1, None)", "(None, 1)", "(1, 2, 3)", "[]", "None", "'1.5'", "'1_000'", "True", "1j",
-    "10**400", "-10**400", "float('nan')", "float('inf')", "1/0", "undefined", "(float('nan'), 1)", "(1, float('inf'))",
-    "exit(0)", "exit(3)", "exit('done')", "raise_(ValueError('\\ud800'))", "raise_(ValueError(''))", "raise_(OSError())",
-    "raise_(RecursionError)", "main(folder)", "float", "object()", "b'1'", "bytearray(8)", "range(3)", "folder", "type('F',(float,),{})(1)",
-    "type('B',(),{'__float__':lambda s:1/0})()", "type('S',(),{'shape':()})()", "type('R',(),{'__repr__':lambda s:1/0})()",
-    "__import__('numpy').float32(1.5)", "__import__('numpy').array(2.5)", "__import__('numpy').array([1,2])",
-    "__import__('decimal').Decimal('1.5')", "__import__('fractions').Fraction(1, 3)", "iter([1])", "{'value': 1}", "{}",
-    "'\\ud800'", "'a' * 10**6", "raise_(StopIteration)", "raise_(GeneratorExit)", "raise_(ExceptionGroup('x', [ValueError()]))",
+    "1.5", "(1.5, 2)", "(1.5, -1)", "(1, None)", "(None, 1)", "(1, 2, 3)", "[]", "None", "'1.5'", "'1_000'", "True",
+    "1j", "10**400", "-10**400", "float('nan')", "float('inf')", "1/0", "undefined", "(float('nan'), 1)",
+    "(1, float('inf'))", "exit(0)", "exit(3)", "exit('done')", "raise_(ValueError('\\ud800'))",
+    "raise_(ValueError(''))", "raise_(OSError())", "raise_(RecursionError)", "main(folder)", "float", "object()",
+    "b'1'", "bytearray(8)", "range(3)", "folder", "type('F',(float,),{})(1)",
+    "type('B',(),{'__float__':lambda s:1/0})()", "type('S',(),{'shape':()})()",
+    "type('R',(),{'__repr__':lambda s:1/0})()", "__import__('numpy').float32(1.5)",
+    "__import__('numpy').array(2.5)", "__import__('numpy').array([1,2])", "__import__('decimal').Decimal('1.5')",
+    "__import__('fractions').Fraction(1, 3)", "iter([1])", "{'value': 1}", "{}", "'\\ud800'", "'a' * 10**6",
+    "raise_(StopIteration)", "raise_(GeneratorExit)", "raise_(ExceptionGroup('x', [ValueError()]))",
 )  # fmt: skip
 _POST = """\
 def raise_(error):
@@ -94,7 +117,7 @@ class Results:
             raise
         demand(type(measured.value) is float and isfinite(measured.value), f"the value is {measured.value!r}")
         cost = measured.cost
-        demand(cost is None or (type(cost) is float and 0 <= cost and isfinite(cost)), f"the cost is {cost!r}")
+        demand(cost is None or (type(cost) is float and cost >= 0 and isfinite(cost)), f"the cost is {cost!r}")
         if given.is_stored:
             self.study.tell(self.study.ask(), measured.value, measured_cost=cost)
 
@@ -125,7 +148,10 @@ def _path(chance: random.Random) -> tuple[str, tuple[Any, ...], bytes]:
 
 
 def _cell(chance: random.Random) -> tuple[str, tuple[Any, ...], bytes]:
-    row, delimiter = chance.choice((-1, -1, 0, 1, 5, -7, 10**30)), chance.choice((",", ",", "space", ";", "\t", '"', "é"))
+    row, delimiter = (
+        chance.choice((-1, -1, 0, 1, 5, -7, 10**30)),
+        chance.choice((",", ",", "space", ";", "\t", '"', "é")),
+    )
     arguments = ("out.csv", chance.choice(_COLUMNS), row, delimiter)
     return "column", arguments, encoded(chance, mutated(chance, chance.choice(_TABLE)))
 

@@ -88,7 +88,9 @@ def _parameter(chance: random.Random) -> tuple[Any, ...]:
     log = chance.random() < 0.6 if low > 0 else chance.random() < 0.05
     if chance.random() < 0.95:
         return kind, low, high, log
-    return chance.choice(((kind, high, low, log), (kind, anything(chance, 1), high, log), (kind, low, high, text(chance))))
+    return chance.choice(
+        ((kind, high, low, log), (kind, anything(chance, 1), high, log), (kind, low, high, text(chance)))
+    )
 
 
 def _bound(chance: random.Random, kind: str) -> Any:
