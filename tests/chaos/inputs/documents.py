@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,8 @@ class Documents:
         params = space.decode(np.full(space.dimension, 0.25))
         for position, rung in enumerate(ladder):
             request = RunRequest(0, 1, params, rung, position)
-            file.program.commands[rung.name].prepare(request, self.run, self.path.parent)
+            with suppress(OSError, UnicodeError):  # a name that is too long, a lone surrogate: failed trials
+                file.program.commands[rung.name].prepare(request, self.run, self.path.parent)
 
 
 def _check_message(error: FideliumError) -> None:

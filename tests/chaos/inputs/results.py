@@ -11,11 +11,11 @@ from typing import Any
 
 import fidelium as fd
 from fidelium.errors import EvaluationError, SetupError
+from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import (
     CsvCell,
     JsonPath,
     Pattern,
-    PythonFunction,
     ResultFile,
     ResultRule,
     reported_failure,
