@@ -75,6 +75,11 @@ class Plan:
         """Whether choosing takes a model, and seconds."""
         return self.strategy != "random"
 
+    @property
+    def cheapest(self) -> float:
+        """The cost of its cheapest run: a strategy of a single fidelity runs the target alone."""
+        return COSTS["fine"] if self.strategy.startswith("sf-") else COSTS["coarse"]
+
     def random(self) -> random.Random:
         """The random numbers of its kills."""
         return random.Random(f"{self.seed}/{self.number}/kills")
