@@ -56,6 +56,10 @@ class StorageError(FideliumError, RuntimeError):
     """A storage cannot be opened, read or written, or cannot store a value."""
 
 
+class UnsureError(StorageError):
+    """The connection to a storage was lost while writing: the change may be stored or not."""
+
+
 class StudyExistsError(StorageError):
     """A study of this name already exists."""
 

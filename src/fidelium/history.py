@@ -92,6 +92,8 @@ class Trial:
         heartbeat: last sign of life of the worker, None if it sends no heartbeats.
         finished: when it ended.
         measured_cost: the actual cost reported by the simulator; recorded, not counted.
+        charged: what the study paid for it, if that is not what its fidelity costs now.
+        excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
     """
 
     number: int
@@ -107,11 +109,39 @@ class Trial:
     heartbeat: float | None = field(default=None, compare=False)
     finished: float | None = field(default=None, compare=False)
     measured_cost: float | None = None
+    charged: float | None = None
+    excluded: bool = False
 
     @property
     def cost(self) -> float:
         """What the study paid for it: 0 for observations that the user added."""
-        return 0.0 if self.given else float(self.fidelity.cost)
+        if self.given:
+            return 0.0
+        return float(self.fidelity.cost if self.charged is None else self.charged)
+
+    @property
+    def is_observation(self) -> bool:
+        """Whether its value counts: it is done and not excluded."""
+        return self.state is TrialState.DONE and not self.excluded
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a person has changed in a study afterwards.
+
+    Args:
+        at: when, in seconds since 1970.
+        who: who did it.
+        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        trial: the trial's number, None if the change is not about one.
+        reason: why, and what was there before if it is no longer stored elsewhere.
+    """
+
+    at: float
+    who: str
+    action: str
+    trial: int | None
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -154,11 +184,11 @@ class History:
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
-        """Done trials per fidelity, low to high, as arrays to be maximised."""
+        """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised."""
         rows: list[list[Trial]] = [[] for _ in self.ladder]
         for trial in self.trials:
-            if trial.state is TrialState.DONE:
-                rows[self.ladder.index(trial.fidelity)].append(trial)
+            if trial.is_observation:
+                rows[self.ladder.index(trial.fidelity.name)].append(trial)
         return tuple(self._arrays(trials) for trials in rows)
 
     @cached_property
@@ -168,7 +198,7 @@ class History:
 
     @cached_property
     def failed(self) -> tuple[Query, ...]:
-        """Queries that failed or were lost."""
+        """Queries that failed or were lost, without excluded ones."""
         return self._queries(TrialState.FAILED, TrialState.LOST)
 
     @property
@@ -188,8 +218,9 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best done trial at the target fidelity, None if there is none."""
-        done = [t for t in self.trials if t.state is TrialState.DONE and t.fidelity == self.ladder.target]
+        """The best done trial at the target fidelity that is not excluded, None if there is none."""
+        target = self.ladder.target.name
+        done = [t for t in self.trials if t.is_observation and t.fidelity.name == target]
         return max(done, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
 
     def encode(self, queries: Iterable[Query]) -> NDArray[np.float64]:
@@ -199,12 +230,13 @@ class History:
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
         """All points queried at this fidelity, in any state, `(n, d)`."""
-        name = self.ladder[fidelity]
-        points = [self.space.encode(t.params) for t in self.trials if t.fidelity == name]
+        name = self.ladder[fidelity].name
+        points = [self.space.encode(t.params) for t in self.trials if t.fidelity.name == name]
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def _queries(self, *states: TrialState) -> tuple[Query, ...]:
-        return tuple(Query(t.params, self.ladder.index(t.fidelity)) for t in self.trials if t.state in states)
+        found = [t for t in self.trials if t.state in states and not t.excluded]
+        return tuple(Query(t.params, self.ladder.index(t.fidelity.name)) for t in found)
 
     def _arrays(self, trials: Sequence[Trial]) -> Observations:
         unit_x = np.array([self.space.encode(t.params) for t in trials]).reshape(len(trials), self.space.dimension)

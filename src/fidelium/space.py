@@ -25,6 +25,9 @@ Params = dict[str, Any]
 _FINEST_BITS = 40
 """Resolution of a real parameter, 2**-40 of its range: finer than simulators need, coarser than rounding errors."""
 
+MOST_COLUMNS = 10_000
+"""Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
+
 _BEYOND_FLOATS = 2**1024
 """The smallest power of two that is too large for a float."""
 
@@ -223,13 +226,15 @@ class Categorical:
             raise SpaceError(f"the choices of Categorical must be a list or tuple, got {self.choices!r}")
         if len(self.choices) < 2:
             raise SpaceError(f"Categorical needs at least two choices, got {list(self.choices)!r}")
-        for position, choice in enumerate(self.choices):
+        seen: set[tuple[bool, Hashable]] = set()
+        for choice in self.choices:
             if not isinstance(choice, Hashable):
                 raise SpaceError(f"the choices of Categorical must be hashable, got {choice!r}")
             if not _same(choice, choice):
                 raise SpaceError(f"a choice of Categorical must be equal to itself (NaN is not), got {choice!r}")
-            if any(_same(choice, other) for other in self.choices[:position]):
+            if (isinstance(choice, bool), choice) in seen:  # the equality of `_same`
                 raise SpaceError(f"the choices of Categorical must differ, got {choice!r} twice")
+            seen.add((isinstance(choice, bool), choice))
 
     @property
     def width(self) -> int:
@@ -276,7 +281,8 @@ class SearchSpace:
         parameters: name -> `Real`, `Integer` or `Categorical`.
 
     Raises:
-        SpaceError: if there is no parameter, a name is not a non-empty string, or a value is not a parameter.
+        SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, or the unit
+            cube would have too many columns.
     """
 
     parameters: Mapping[str, Parameter]
@@ -291,6 +297,8 @@ class SearchSpace:
                 raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
             if not isinstance(parameter, Parameter) or isinstance(parameter, type):
                 raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+        if self.dimension > MOST_COLUMNS:
+            raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
 
     @property
     def names(self) -> tuple[str, ...]:

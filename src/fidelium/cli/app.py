@@ -6,6 +6,7 @@ Each command imports heavy packages only when it runs, so `--help` is fast.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from fidelium.cli.init import init, schema
 from fidelium.cli.inspect import best, predict, problems, recommend, status, strategies
 from fidelium.cli.output import examples
 from fidelium.cli.plot import plot
+from fidelium.cli.repair import changes, exclude, restore, retry
 from fidelium.cli.run import run, worker
 from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
@@ -38,6 +40,7 @@ _GC_THRESHOLD = 50_000
 """New objects before a garbage collection. With Python's default of 700, collecting takes 10 % of a short command."""
 
 _RUN, _INSPECT, _DATA, _BUILT_IN = "Run a study", "Inspect a study", "Import and export", "Built in"
+_REPAIR = "Repair a study"
 
 app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
 app.command(
@@ -70,6 +73,12 @@ app.command(
 )(predict)
 app.add_typer(plot, name="plot", rich_help_panel=_INSPECT)
 app.command(
+    epilog=examples("fidelium retry study.yaml --failed", "fidelium retry study.yaml 12 17"), rich_help_panel=_REPAIR
+)(retry)
+app.command(epilog=examples('fidelium exclude study.yaml 12 --reason "wrong mesh"'), rich_help_panel=_REPAIR)(exclude)
+app.command(epilog=examples("fidelium restore study.yaml 12"), rich_help_panel=_REPAIR)(restore)
+app.command(epilog=examples("fidelium changes study.yaml --json"), rich_help_panel=_REPAIR)(changes)
+app.command(
     epilog=examples("fidelium export study.yaml trials.csv", "fidelium export study.yaml trials.parquet"),
     rich_help_panel=_DATA,
 )(export)
@@ -92,6 +101,9 @@ app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends with one line on stderr and exit code 2."""
     gc.set_threshold(_GC_THRESHOLD)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path may hold bytes that are not text
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)

@@ -41,10 +41,10 @@ class Located:
         return command(*name.split(), self.where, *more, *named)
 
     def shown(self) -> str:
-        """The storage without its password."""
+        """The storage without its password, in printable characters."""
         from fidelium.storage.sql.url import parse_address
 
-        return str(parse_address(self.storage))
+        return str(parse_address(self.storage.encode("utf-8", "backslashreplace").decode()))
 
 
 def is_url(where: str) -> bool:

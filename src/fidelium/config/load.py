@@ -74,6 +74,9 @@ class StudyFile:
         return self.document.path
 
 
+MOST_ERRORS = 1000
+"""Errors of a file that are compared at most, to find the first one."""
+
 _EXPECTED = {
     "float_type": "a number",
     "int_type": "a whole number",
@@ -102,7 +105,7 @@ _SECTIONS: dict[str, type[Section]] = {
 def first_error(error: ValidationError, document: Document) -> ConfigError:
     """The first error in the file; unknown keys come first, since they are often why another key is missing."""
     details = min(
-        error.errors(),
+        error.errors()[:MOST_ERRORS],
         key=lambda one: (one["type"] != "extra_forbidden", document.line(_key_path(one)), one["type"] == "missing"),
     )
     return document.error_at(_key_path(details), _message(details))

@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
-from fidelium.history import TrialState
 from fidelium.plots.style import (
     FAINT,
     INK,
@@ -170,7 +169,7 @@ def _seen_near(
     parameter = study.space.parameters[name]
     found: list[tuple[float, float, float]] = []
     for trial in study.trials:
-        if trial.state is TrialState.DONE and trial.value is not None and trial.fidelity.name == fidelity:
+        if trial.is_observation and trial.value is not None and trial.fidelity.name == fidelity:
             on_slice = study.space.encode(centre | {name: trial.params[name]})
             distance = float(np.max(np.abs(study.space.encode(trial.params) - on_slice)))
             if distance <= _NEAR:
