@@ -135,8 +135,8 @@ def _run(file: StudyFile, rung: Fidelity, params: Params, scratch: Path, *, keep
     folder = next(iter(runs.iterdir()), runs) if runs.is_dir() else scratch
     decks = {name: _text(folder / name) for name in program.commands[rung.name].templates}
     kept = keep or failed is not None
-    output = [_text(folder / name) for name in (STDOUT, STDERR)]
-    run = _Run(rung.name, params, seconds, folder, value, cost, failed, decks, *output, kept)
+    out, err = _text(folder / STDOUT), _text(folder / STDERR)
+    run = _Run(rung.name, params, seconds, folder, value, cost, failed, decks, out, err, kept)
     if not kept:
         shutil.rmtree(runs, ignore_errors=True)
     return run
