@@ -279,7 +279,8 @@ class Study:
         queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
-            objective: called with the parameters (a dict) and the fidelity; returns the value. An exception, or a
+            objective: called with the parameters (a dict) and the fidelity; returns the value, or
+                `{"value": ..., "cost": ...}` with what it really cost. An exception, or a
                 result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
