@@ -160,7 +160,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def disk_error(error: OSError, path: Path) -> SetupError:
-    """Why a trial's folder cannot be written, and what to do: it is not the design's fault."""
+    """Why a trial's folder cannot be written or used, and what to do: it is not the design's fault."""
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SetupError(f"the disk of {path} is full ({why}): free some space and run again")
@@ -168,6 +168,8 @@ def disk_error(error: OSError, path: Path) -> SetupError:
         return SetupError(
             f"cannot write {path} ({why}): make it writable, or set runs: in the study file, and run again"
         )
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+        return SetupError(f"this machine cannot run more ({why}): use fewer workers or raise its limits, and run again")
     return SetupError(f"cannot write {path} ({why}): repair that and run again")
 
 
