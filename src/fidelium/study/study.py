@@ -446,7 +446,10 @@ class Study:
         return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """All trials as a table: number, state, fidelity, cost, value, one column per parameter, reason.
+        """All trials as a table with the columns of `fidelium export`.
+
+        They are number, state, fidelity, cost, value, one column per parameter, then measured_cost, excluded, given,
+        attempt, worker, started, finished and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
