@@ -68,6 +68,16 @@ class EvaluationError(FideliumError, RuntimeError):
     """An evaluation failed; the message becomes the reason of the failed trial."""
 
 
+class UnreadableResultError(EvaluationError):
+    """The program exited with 0, but the result rule found nothing: no such file, match, column or path.
+
+    While no trial at its fidelity has a value, the rule itself is probably wrong.
+    """
+
+    folder: str | None = None
+    """The trial's folder, None if unknown."""
+
+
 class SetupError(FideliumError, RuntimeError):
     """The set-up of a study is wrong or its machine is unfit, whatever the design: a missing program, a full disk.
 

@@ -9,15 +9,16 @@ from pathlib import Path
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
 from fidelium.execution.program import Command, ExternalProgram, check_inside_folder
-from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, PythonFunction, ResultFile, ResultRule
+from fidelium.execution.python_function import PythonFunction
+from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
 from fidelium.execution.substitution import (
     RESERVED_NAMES,
     check_placeholders,
     check_shell_command,
-    check_template,
     check_variable_name,
     escape,
 )
+from fidelium.execution.templates import check_template
 
 
 def program_of(document: Document, study: StudySection, parameters: Collection[str]) -> ExternalProgram:
@@ -117,8 +118,9 @@ class _CommandBuilder:
         with self.document.errors_at(*key_path):
             rule = _rule(section.result or ResultSection.model_validate({}), self.here)
             check_inside_folder(rule.file)
-        if isinstance(rule, PythonFunction) and rule.is_file and not Path(rule.source).is_file():
-            raise self.document.error_at((*key_path, "python"), f"file not found: {rule.source!r}")
+        if isinstance(rule, PythonFunction):
+            with self.document.errors_at(*key_path, "python"):
+                rule.check()
         return rule
 
 

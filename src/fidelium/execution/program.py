@@ -1,7 +1,8 @@
-"""External programs as objectives: one command per fidelity, one folder per evaluation.
+"""External programs as objectives: the commands of each fidelity, one folder per evaluation.
 
 A program is started without a shell, so a value is an argument or a part of one, and never code. A shell is opt-in, and
-then values are passed in files and environment variables only.
+then values are passed in files and environment variables only. What goes wrong is either the evaluation's
+(`EvaluationError`: a failed trial) or the set-up's (`SetupError`: nothing more can be run).
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from threading import Event
 from typing import Any
 
-from fidelium.errors import EvaluationError, FidelityError, SettingError
+from fidelium.errors import EvaluationError, FidelityError, SettingError, SetupError
 from fidelium.execution.base import Measurement
-from fidelium.execution.output_log import last_lines
-from fidelium.execution.process import STDERR, STDOUT, ExitStatus, Invocation, run_guarded
-from fidelium.execution.result_rules import RESULT, ResultFile, ResultRule, reported_failure
+from fidelium.execution.failures import classified, read_result
+from fidelium.execution.process import MARKER, STDOUT, ExitStatus, Invocation, Step, run_guarded
+from fidelium.execution.result_rules import RESULT, ResultFile, ResultRule
 from fidelium.execution.run_folder import QUERY, RunRequest, create_run_folder, write_outcome, write_query
-from fidelium.execution.substitution import RESERVED_NAMES, check_variable_name, fill, render
+from fidelium.execution.substitution import RESERVED_NAMES, check_variable_name, fill
+from fidelium.execution.templates import render
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 
@@ -31,12 +33,14 @@ _VARIABLES = tuple(name for name in RESERVED_NAMES if name != "params")  # param
 
 @dataclass(frozen=True)
 class Command:
-    """How to run a program, and where to find its result.
+    """How to run a program, or several one after another, and where to find the result.
 
     Args:
         argv: the program and its arguments, with `{name}` for values; with `shell`, a single line for the shell.
         shell: run `argv[0]` by /bin/sh.
-        timeout: maximal run time in seconds, None for no limit.
+        stdin: the file in the trial's folder that is its standard input, None for an empty one.
+        then: programs that are run after it, in the same folder, until one fails.
+        timeout: maximal run time of all programs together in seconds, None for no limit.
         environment: variables added to the current environment, with `{name}` for values.
         templates: file in the trial's folder -> Jinja template that it is rendered from.
         result: how to read the value.
@@ -49,6 +53,8 @@ class Command:
 
     argv: tuple[str, ...]
     shell: bool = False
+    stdin: str | None = None
+    then: tuple[Step, ...] = ()
     timeout: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, Path] = field(default_factory=dict)
@@ -56,10 +62,18 @@ class Command:
     grace: float = 5.0
     limit: int = 1_000_000
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All programs, in their order."""
+        return (Step(self.argv, self.stdin), *self.then)
+
     def __post_init__(self) -> None:
-        if not self.argv or not self.argv[0]:
-            raise SettingError(f"a command needs a program, got {list(self.argv)!r}")
-        if self.shell and len(self.argv) != 1:
+        for step in self.steps:
+            if not step.argv or not step.argv[0]:
+                raise SettingError(f"a command needs a program, got {list(step.argv)!r}")
+            if any("\0" in argument for argument in step.argv):
+                raise SettingError(f"an argument cannot contain a NUL character, got {list(step.argv)!r}")
+        if self.shell and (len(self.argv) != 1 or self.then):
             raise SettingError(f"with a shell the command must be one line of text, got {list(self.argv)!r}")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise SettingError(f"timeout must be a finite number of seconds above 0, got {self.timeout!r}")
@@ -67,23 +81,25 @@ class Command:
             raise SettingError(
                 f"limit and grace must be finite and not negative, got {self.limit!r} and {self.grace!r}"
             )
-        if any("\0" in argument for argument in self.argv):
-            raise SettingError(f"an argument cannot contain a NUL character, got {list(self.argv)!r}")
-        for name in (*self.templates, self.result.file):
+        inputs = [step.stdin for step in self.steps if step.stdin is not None]
+        for name in (*self.templates, self.result.file, *inputs):
             check_inside_folder(name)
         for name in self.environment:
             check_variable_name(name)
 
-    def prepare(self, request: RunRequest, folder: Path, here: Path) -> Invocation:
+    def prepare(self, request: RunRequest, folder: Path, here: Path, withheld: Collection[str] = ()) -> Invocation:
         """Render the input files and fill in the values.
 
         Args:
             request: the query.
             folder: the trial's folder.
             here: the folder of the study's file.
+            withheld: variables of fidelium's own environment that the programs do not get.
 
         Raises:
-            SettingError: if a name is unknown, a value contains a NUL, or a template fails.
+            SettingError: if a name is unknown.
+            SetupError: if a template is wrong.
+            EvaluationError: if a value contains a NUL, or the arithmetic of a template fails.
             OSError: if a file cannot be written.
         """
         values = self.values(request, folder, here)
@@ -91,10 +107,16 @@ class Command:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(render(template, values), encoding="utf-8")
-        argv = [*_SHELL, *self.argv] if self.shell else [fill(argument, values) for argument in self.argv]
+        inherited = {name: value for name, value in os.environ.items() if name not in withheld}
         built_in = {f"FIDELIUM_{name.upper()}": fill(f"{{{name}}}", values) for name in _VARIABLES}
         configured = {name: fill(value, values) for name, value in self.environment.items()}
-        return Invocation(argv, folder, {**os.environ, **built_in, **configured}, self.timeout, self.grace, self.limit)
+        environment = {**inherited, **built_in, **configured, MARKER: str(folder)}
+        return Invocation(self._filled(values), folder, environment, self.timeout, self.grace, self.limit)
+
+    def _filled(self, values: Mapping[str, Any]) -> list[Step]:
+        if self.shell:
+            return [Step([*_SHELL, *self.argv], self.stdin)]
+        return [Step([fill(argument, values) for argument in step.argv], step.stdin) for step in self.steps]
 
     def values(self, request: RunRequest, folder: Path, here: Path) -> dict[str, Any]:
         """The values of all names that arguments, variables and templates can use."""
@@ -117,11 +139,13 @@ class ExternalProgram:
         commands: name of the fidelity -> its command, low to high.
         runs: the parent folder of the trials' folders.
         here: the value of `{here}`: the folder of the study's file.
+        withheld: names of variables of fidelium's own environment that the programs do not get, such as PGPASSWORD.
     """
 
     commands: Mapping[str, Command]
     runs: Path
     here: Path
+    withheld: frozenset[str] = frozenset()
 
     def run(self, trial: Trial, cancelled: Event | None = None) -> Measurement:
         """Evaluate a trial.
@@ -132,39 +156,37 @@ class ExternalProgram:
 
         Raises:
             EvaluationError: if it failed or was cancelled, with the reason.
+            UnreadableResultError: if the program succeeded, but the result rule finds nothing.
+            SetupError: if it failed for a reason that is not the design's.
             FidelityError: if the trial's fidelity has no command.
         """
-        command, position = self._command(trial.fidelity)
-        return run_command(command, RunRequest.of(trial, position), self.runs, self.here, cancelled)
+        command, position = self.command_of(trial.fidelity)
+        request = RunRequest.of(trial, position)
+        folder = create_run_folder(self.runs.absolute(), request)
+        status: ExitStatus | None = None
+        try:
+            write_query(folder, request)
+            invocation = command.prepare(request, folder, self.here.absolute(), self.withheld)
+            status = run_guarded(invocation, cancelled)
+            measured = read_result(command.result, status, invocation)
+        except (EvaluationError, SetupError, SettingError, OSError, UnicodeError) as error:
+            failure = classified(error, request, folder, status)
+            write_outcome(folder, _outcome(status, {"failed": str(failure)}))
+            raise failure from error
+        write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
+        return measured
 
-    def _command(self, fidelity: Fidelity) -> tuple[Command, int]:
+    def command_of(self, fidelity: Fidelity) -> tuple[Command, int]:
+        """The command of a fidelity, and its position in the ladder.
+
+        Raises:
+            FidelityError: if it has none.
+        """
         names = list(self.commands)
         if fidelity.name not in names:
             known = ", ".join(map(repr, names))
             raise FidelityError(f"no command for fidelity {fidelity.name!r}; there are commands for {known}")
         return self.commands[fidelity.name], names.index(fidelity.name)
-
-
-def run_command(
-    command: Command, request: RunRequest, runs: Path, here: Path, cancelled: Event | None = None
-) -> Measurement:
-    """Create a folder, run the command in it, and read the value.
-
-    Raises:
-        EvaluationError: if it failed, with the reason.
-    """
-    folder = create_run_folder(runs.absolute(), request)
-    status: ExitStatus | None = None
-    try:
-        write_query(folder, request)
-        status = run_guarded(command.prepare(request, folder, here.absolute()), cancelled)
-        measured = _read_result(command, status, folder)
-    except (EvaluationError, SettingError, OSError, UnicodeError) as error:
-        reason = _failure_reason(error)
-        write_outcome(folder, _outcome(status, {"failed": reason}))
-        raise EvaluationError(reason) from error
-    write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
-    return measured
 
 
 def check_inside_folder(name: str) -> None:
@@ -176,42 +198,6 @@ def check_inside_folder(name: str) -> None:
     path = PurePosixPath(name)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
         raise SettingError(f"expected a file inside the trial's folder, got {name!r}")
-
-
-def _read_result(command: Command, status: ExitStatus, folder: Path) -> Measurement:
-    if status.stopped == "cancelled":
-        raise EvaluationError(f"cancelled after {status.seconds:.3g} s")
-    if status.stopped == "timeout":
-        raise EvaluationError(f"timed out after {command.timeout:g} s{_stderr_tail(folder)}")
-    reported = reported_failure(command.result, folder)
-    if status.code != 0:
-        raise EvaluationError(f"{_exit_text(status)}{f': {reported}' if reported else _stderr_tail(folder)}")
-    if reported is not None:
-        raise EvaluationError(reported)
-    try:
-        return command.result.read(folder)
-    except EvaluationError as error:
-        raise EvaluationError(f"{error}{_stderr_tail(folder)}") from error
-
-
-def _exit_text(status: ExitStatus) -> str:
-    if status.code is None:
-        return "its guard process was killed"
-    return f"exit code {status.code}" if status.code >= 0 else f"killed by {status.signal}"
-
-
-def _stderr_tail(folder: Path) -> str:
-    """The last lines of stderr, empty if there are none."""
-    lines = last_lines(folder / STDERR)
-    return f"; stderr ends with: {lines}" if lines else ""
-
-
-def _failure_reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot write to the trial's folder: {error.strerror or error}"
-    if isinstance(error, UnicodeError):
-        return f"a value cannot be written as text: {error}"
-    return str(error)
 
 
 def _outcome(status: ExitStatus | None, result: Mapping[str, Any]) -> dict[str, Any]:
