@@ -60,6 +60,10 @@ class StudyExistsError(StorageError):
     """A study of this name already exists."""
 
 
+class StorageUnavailableError(StorageError):
+    """A storage cannot be used now, but may be later: its server is away, its disk is full, others keep it busy."""
+
+
 class ConfigError(FideliumError, ValueError):
     """A configuration file is invalid; the message names the file, the line and the key."""
 
