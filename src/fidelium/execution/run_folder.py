@@ -66,8 +66,7 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
     Raises:
         SetupError: if it cannot be created.
     """
-    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
-    name = f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+    name = folder_name(request)
     for copy in count():
         folder = runs / (f"{name}.{copy}" if copy else name)
         try:
@@ -80,6 +79,12 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
         else:
             return folder
     raise AssertionError("count() does not end")
+
+
+def folder_name(run: RunRequest | Trial) -> str:
+    """The name of the folder of an attempt: `00012-fine`, `00012-fine-2` for the second."""
+    attempt = f"-{run.attempt}" if run.attempt > 1 else ""
+    return f"{run.number:05d}-{safe_name(run.fidelity.name)}{attempt}"
 
 
 def safe_name(name: str) -> str:
@@ -105,19 +110,27 @@ def write_query(folder: Path, request: RunRequest) -> None:
 
 
 def write_outcome(folder: Path, outcome: Mapping[str, Any]) -> None:
-    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged.
-
-    Whatever the program left at that name is replaced: a link is not followed, nor a link in place of the folder.
-    """
+    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged."""
     text = json.dumps(outcome, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace") + b"\n"
     try:
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            _replace(directory, OUTCOME, text)
-        finally:
-            os.close(directory)
+        replace_file(folder, OUTCOME, text)
     except OSError as error:
         _log.warning("cannot write %s: %s", folder / OUTCOME, error.strerror)
+
+
+def replace_file(folder: Path, name: str, data: bytes) -> None:
+    """Write a file into a trial's folder, whole or not at all.
+
+    Whatever the program left at that name is replaced: a link is not followed, nor a link in place of the folder.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _replace(directory, name, data)
+    finally:
+        os.close(directory)
 
 
 def open_regular(path: Path) -> IO[bytes]:
