@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import fidelium as fd
 from fidelium.errors import EvaluationError, SetupError
 from fidelium.execution.base import FunctionEvaluator, Measurement, parse_number
+from fidelium.execution.command import Command
 from fidelium.execution.failures import classified, read_result
-from fidelium.execution.process import ExitStatus, Invocation, Step
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.invocation import ExitStatus, Invocation, Step
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.reasons import NO_REASON
 from fidelium.execution.result_rules import ResultFile
@@ -242,7 +243,7 @@ def test_an_objective_that_exits_is_a_failed_trial(workers):
         raise SystemExit(0)
 
     study = new_study()
-    with pytest.raises(fd.FideliumError, match="failed [34] times in a row"):
+    with pytest.raises(fd.FideliumError, match=r"failed [34] times in a row"):
         study.optimize(objective, budget=9, workers=workers, max_failures=3, progress=False)
     assert {trial.state for trial in study.trials} == {TrialState.FAILED}
     assert "SystemExit: 0" in (study.trials[0].reason or "")

@@ -155,7 +155,8 @@ def test_a_cancelled_program_ends_promptly(lab, living):
 CHILD = """
 from pathlib import Path
 import os, resource, sys
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 program = ExternalProgram({"fine": Command((sys.executable, "-S", *sys.argv[1:]), grace=0.3)}, Path("runs"), Path("."))
@@ -257,3 +258,35 @@ def test_twenty_evaluations_leave_no_descriptor_open(lab):
         reason(lab.run, ("no-such-program",), error=SetupError)
     assert len(os.listdir("/proc/self/fd")) == before
     assert len(list(Path(lab.runs).iterdir())) == 20
+
+
+def test_a_daemon_that_kills_its_guard_is_ended(lab, living):
+    text = f"""{FAMILY}
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(1000)
+"""
+    assert "its guard process was killed" in reason(lab.python, text)
+    assert until_gone(living, 3) == []
+
+
+def test_an_outcome_is_not_written_through_a_link(lab):
+    outside = lab.folder / "precious.txt"
+    outside.write_text("precious")
+    lab.shell(
+        f"ln -s {outside} outcome.json; ln -s {outside} .outcome.json.partial; echo '{{\"value\": 1}}' > result.json"
+    )
+    assert outside.read_text() == "precious"
+    assert json.loads((lab.trial / "outcome.json").read_text())["value"] == 1
+    assert not (lab.trial / "outcome.json").is_symlink()
+
+
+def test_an_outcome_is_not_written_to_a_folder_that_a_link_leads_to(lab):
+    elsewhere = lab.folder / "elsewhere"
+    elsewhere.mkdir()
+    line = f'echo v=1; rm -r "$PWD"; ln -s {elsewhere} "$PWD"'
+    reason(lab.shell, line)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_pipe_in_place_of_the_log_does_not_block(lab):
+    assert reason(lab.shell, "rm stderr.txt; mkfifo stderr.txt; exit 3") == "exit code 3"

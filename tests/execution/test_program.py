@@ -15,7 +15,8 @@ import pytest
 
 from fidelium.errors import FidelityError, SettingError, SetupError
 from fidelium.execution.base import Measurement
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.result_rules import Pattern
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fidelium.storage.base import never
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
 from fidelium.testing.storage_cases import StorageCase as Case
@@ -90,8 +91,15 @@ class Spendthrift(MemoryStudy):
 class Greedy(MemoryStudy):
     """Gives the turn to all."""
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
-        return MemoryStudy.take_turn(self, holder, seconds) or True
+    def take_turn(self, holder: str, seconds: float, has_ended: Any = never) -> bool:
+        return MemoryStudy.take_turn(self, holder, seconds, has_ended) or True
+
+
+class Patient(MemoryStudy):
+    """Waits for dead holders of a turn."""
+
+    def take_turn(self, holder: str, seconds: float, has_ended: Any = never) -> bool:
+        return MemoryStudy.take_turn(self, holder, seconds)
 
 
 class Blind(MemoryStudy):
@@ -132,6 +140,7 @@ class Unforgiving(MemoryStudy):
 
 
 CAUGHT_BY = {
+    Patient: laws.a_dead_holders_turn_is_free,
     Discreet: laws.changes_say_who_when_and_why,
     Inflationary: laws.charged_costs_stay,
     Unforgiving: laws.people_may_exclude_and_restore,

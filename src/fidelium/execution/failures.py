@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fidelium.errors import EvaluationError, SetupError, UnreadableResultError
 from fidelium.execution.base import Measurement
+from fidelium.execution.invocation import STDERR, ExitStatus, Invocation
 from fidelium.execution.output_log import last_lines
-from fidelium.execution.process import STDERR, ExitStatus, Invocation
 from fidelium.execution.reasons import storable
 from fidelium.execution.result_rules import ResultRule, reported_failure
 from fidelium.execution.run_folder import RunRequest, disk_error
@@ -58,7 +58,7 @@ def read_result(rule: ResultRule, status: ExitStatus, invocation: Invocation) ->
 
 
 def classified(
-    error: Exception, request: RunRequest, folder: Path, status: ExitStatus | None
+    error: Exception, request: RunRequest, folder: Path, status: ExitStatus | None, *, prepared: bool = True
 ) -> EvaluationError | SetupError:
     """The error that a failed run ends with, its text storable.
 
@@ -67,9 +67,12 @@ def classified(
         request: what was to be evaluated.
         folder: the trial's folder.
         status: how the program ended, None if it was not started or its output could not be written.
+        prepared: whether all input was written, so that the program could start.
     """
     if isinstance(error, OSError):
-        return disk_error(error, folder)
+        fault = disk_error(error, folder)
+        filled_by_the_program = prepared and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        return EvaluationError(str(fault)) if filled_by_the_program and request.attempt > _ATTEMPTS else fault
     if isinstance(error, UnicodeError):
         return EvaluationError(storable(f"a value cannot be written as text: {error}"))
     reason = storable(str(error))

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from fidelium.errors import EvaluationError, SettingError, UnreadableResultError
 from fidelium.execution.base import Measurement, failure_text, parse_number
-from fidelium.execution.process import STDOUT
+from fidelium.execution.invocation import STDOUT
 from fidelium.execution.reasons import shown
 from fidelium.execution.run_folder import open_regular
 

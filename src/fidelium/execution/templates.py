@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,9 @@ def check_template(path: Path, known: Collection[str]) -> None:
 
     environment = _environment(path)
     tree = _parse(environment, path)
-    unknown = meta.find_undeclared_variables(tree) - {*known, *environment.globals, *_assigned(tree)}
+    with _syntax_errors(path):  # a filter or test that does not exist
+        undeclared = meta.find_undeclared_variables(tree)
+    unknown = undeclared - {*known, *environment.globals, *_assigned(tree)}
     for name in tree.find_all(nodes.Name):
         if name.name in unknown:
             near = get_close_matches(name.name, known, 1)
@@ -99,10 +102,16 @@ def _parse(environment: Environment, path: Path) -> nodes.Template:
     Raises:
         SettingError: if it cannot be read or parsed, with the line.
     """
+    with _syntax_errors(path):
+        return environment.parse(_read(path), filename=str(path))
+
+
+@contextmanager
+def _syntax_errors(path: Path) -> Iterator[None]:
     from jinja2 import TemplateSyntaxError
 
     try:
-        return environment.parse(_read(path), filename=str(path))
+        yield
     except TemplateSyntaxError as error:
         raise SettingError(f"template {path.name}, line {error.lineno}: {error.message}") from None
     except RecursionError:

@@ -30,17 +30,18 @@ not fit is refused by the `add` itself.
 
 **What is durable.** When `create`, `add`, `claim`, `finish`, `requeue`, `recover`, `amend` or `redefine` returns, its
 effect is on disk (or with the database server) and survives the end of the process or of the machine. Heartbeats and
-turns need not. An error means that nothing has changed; the one exception is a server lost while it writes, and its
-message says so. The storage in memory lives as long as its process.
+turns need not. An error means that nothing has changed; the one exception is a server lost while it writes
+(`UnsureError`). The storage in memory lives as long as its process.
 
 **Times** are seconds since 1970 by the storage's clock: the server's for a database server, this machine's otherwise.
+The clock may be set back: a turn or a heartbeat that then lies in the future does not outlast its length.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -78,6 +79,12 @@ class Outcome:
             raise ObservationError(f"a failed trial has a reason and no value, got {self.value!r}")
         if self.measured_cost is not None and not math.isfinite(self.measured_cost):
             raise ObservationError(f"a measured cost is a finite number or None, got {self.measured_cost!r}")
+
+
+def never(worker: str) -> bool:
+    """No worker is known to be dead."""
+    del worker
+    return False
 
 
 class Action(StrEnum):
@@ -227,7 +234,8 @@ class StudyStore(Protocol):
         """Queue the running trials of dead workers again.
 
         A trial is concerned if its worker is among the dead, or if its last heartbeat is older than `silent_for`
-        seconds. It is queued again, unless it was started more than `retries` times: then it is lost.
+        seconds. It is queued again, unless it was started more than `retries` times: then it is lost. A heartbeat in
+        the future, because the clock was set back, becomes one of this moment.
 
         Args:
             silent_for: seconds without a heartbeat after which a worker counts as dead.
@@ -240,11 +248,18 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         """Try to take or renew the exclusive right to choose the next trial, for this many seconds.
 
         Choosing takes seconds of fitting, and two that choose at the same time would choose the same. A turn only saves
         work: `add` decides. It expires, so nobody waits for a process that died.
+
+        Args:
+            holder: who wants it.
+            seconds: how long; the same for all. A turn with more than that left (and a second) was taken before the
+                clock was set back, and counts as expired.
+            has_ended: whether the present holder is known to be dead: then nobody waits for the end of its turn. It may
+                be called more than once.
         """
         ...
 

@@ -12,7 +12,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial, TrialState
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Outcome
+from fidelium.storage.base import Action, Outcome, never
 from fidelium.storage.serialise import bounded_reason, checked_name, unknown_study
 
 Clock = Callable[[], float]
@@ -118,14 +118,18 @@ class MemoryStudy:
             self._check_is_there()
             now = self._clock()
             abandoned = [trial for trial in self._trials if transitions.is_abandoned(trial, silent_for, dead, now)]
+            for trial in self._trials:
+                if transitions.is_ahead(trial, now):
+                    self._save(transitions.alive(trial, now))
             return tuple(self._save(transitions.taken_away(trial, dead, retries, now)) for trial in abandoned)
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         checked_name(holder, "the name of a turn's holder")
         with self._lock:
             self._check_is_there()
             now = self._clock()
-            if self._turn is not None and not transitions.may_take_turn(holder, *self._turn, now):
+            held = self._turn or (None, 0.0)
+            if not transitions.may_take_turn(holder, *held, now, seconds, has_ended):
                 return False
             self._turn = (holder, now + seconds)
             return True

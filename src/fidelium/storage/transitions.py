@@ -5,7 +5,7 @@ Every storage uses these, so that trials behave the same everywhere; a storage a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from fidelium.definition import StudyDefinition
@@ -15,6 +15,9 @@ from fidelium.history import Change, Trial, TrialState
 from fidelium.numbers import exact_sum, remainder
 from fidelium.storage.base import Action, Outcome
 from fidelium.storage.serialise import bounded_reason, checked_name
+
+_CLOCK_STEP = 1.0
+"""Seconds by which a clock may be set back in daily life without a turn being taken for an old one."""
 
 
 def is_next(trial: Trial, count: int) -> bool:
@@ -90,6 +93,11 @@ def claimed(trial: Trial, worker: str | None, now: float) -> Trial:
 def is_beating(trial: Trial, worker: str) -> bool:
     """Whether this worker runs the trial and sends heartbeats."""
     return trial.state is TrialState.RUNNING and trial.worker == worker and trial.heartbeat is not None
+
+
+def is_ahead(trial: Trial, now: float) -> bool:
+    """Whether the heartbeat of a running trial lies in the future: the clock was set back."""
+    return trial.state is TrialState.RUNNING and trial.heartbeat is not None and trial.heartbeat > now
 
 
 def alive(trial: Trial, now: float) -> Trial:
@@ -247,9 +255,13 @@ def check_redefinition(stored: StudyDefinition, new: StudyDefinition) -> None:
             raise SettingError(f"a study keeps its {what}: {old!r} are stored, got {wanted!r}; create a new study")
 
 
-def may_take_turn(holder: str, current: str | None, until: float, now: float) -> bool:
-    """Whether the turn is free, expired, or the holder's own."""
-    return current is None or current == holder or until <= now
+def may_take_turn(
+    holder: str, current: str | None, until: float, now: float, seconds: float, has_ended: Callable[[str], bool]
+) -> bool:
+    """Whether the turn is free, expired, the holder's own, a dead one's, or was taken before the clock was set back."""
+    if current is None or current == holder or until <= now:
+        return True
+    return until - now > seconds + _CLOCK_STEP or has_ended(current)
 
 
 def _number(value: float | None) -> float | None:

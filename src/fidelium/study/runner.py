@@ -33,7 +33,8 @@ from fidelium.execution.base import Evaluator, Measurement
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.storage.base import Outcome
-from fidelium.study.heartbeat import heartbeat, worker_name
+from fidelium.study.heartbeat import heartbeat
+from fidelium.study.identity import worker_name
 from fidelium.study.interrupts import Interrupts, interrupts
 from fidelium.study.kept_results import UNSTORED, KeptResults
 from fidelium.study.outage import Outage

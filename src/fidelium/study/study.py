@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fidelium.definition import StudyDefinition
 from fidelium.errors import (
     BudgetError,
+    FideliumError,
     NoDataError,
     NotWorthwhileError,
     ObservationError,
@@ -42,6 +43,7 @@ from fidelium.strategies.initial_design import initial_design, next_of_design
 from fidelium.study.kept_results import UNSTORED
 from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
+from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
@@ -160,18 +162,27 @@ class Study:
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
             NotWorthwhileError: if the strategy expects less of its best query.
+            StorageError: if the storage cannot be read or written; then no trial was started.
+            UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
         with self._asking:
             if self.snapshot(budget).queued:
                 queued = self._store.claim(worker)
                 if queued is not None:  # else another worker was faster
                     return queued
-            with choosing_lock(self._store):
-                while True:
-                    trial = self._choose(self.snapshot(budget), worker, least_worth)
-                    stored = self._store.add(trial, alive=worker is not None, budget=budget)
-                    if stored is not None:  # else another worker added one meanwhile: choose again, knowing of it
-                        return stored
+            chosen: Trial | None = None
+            try:
+                with choosing_lock(self._store):
+                    while True:
+                        chosen = self._choose(self.snapshot(budget), worker, least_worth)
+                        stored = add_once(self._store, chosen, budget)
+                        if stored is not None:
+                            return stored
+                        chosen = None  # another worker added one meanwhile: choose again, knowing of it
+            except BaseException as error:
+                if chosen is not None and not isinstance(error, FideliumError):  # interrupted: it may be stored
+                    give_back_unseen(self._store, chosen)
+                raise
 
     def tell(
         self,

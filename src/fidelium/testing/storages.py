@@ -360,6 +360,15 @@ def turns_are_exclusive_and_end(case: StorageCase) -> None:
         require_same("a turn that is over", store.take_turn("a", 60.0), True)
 
 
+def a_dead_holders_turn_is_free(case: StorageCase) -> None:
+    """Whoever knows that the holder has ended does not wait for the end of its turn."""
+    with case.stores(2) as (store, other):
+        require_same("a free turn", store.take_turn("a", 60.0), True)
+        require_same("a living holder's turn", other.take_turn("b", 60.0, lambda name: name != "a"), False)
+        require_same("a dead holder's turn", other.take_turn("b", 60.0, lambda name: name == "a"), True)
+        require_same("the dead one's renewal", store.take_turn("a", 60.0), False)
+
+
 def all_objects_see_the_same(case: StorageCase) -> None:
     """After each of many random calls through two objects, both and a new one show the same trials."""
     generator = random.Random(0)
@@ -435,6 +444,7 @@ LAWS: tuple[Law, ...] = (
     heartbeats_are_seen_by_all,
     times_are_the_storages_own,
     turns_are_exclusive_and_end,
+    a_dead_holders_turn_is_free,
     all_objects_see_the_same,
     many_threads_lose_and_double_nothing,
     what_was_stored_is_there_after_reopening,

@@ -14,7 +14,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Outcome
+from fidelium.storage.base import Action, Outcome, never
 from fidelium.storage.memory import Clock
 from fidelium.storage.serialise import bounded_reason, checked_name, definition_of, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
@@ -149,18 +149,22 @@ class SqlStudy:
             now = self._database.now(connection)
             running = self._select(connection, sql.RUNNING)
             abandoned = [trial for trial in running if transitions.is_abandoned(trial, silent_for, dead, now)]
+            for trial in running:
+                if transitions.is_ahead(trial, now):
+                    self._save(connection, study, transitions.alive(trial, now))
             return tuple(
                 self._save(connection, study, transitions.taken_away(trial, dead, retries, now)) for trial in abandoned
             )
 
         return self._database.write(work)
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         checked_name(holder, "the name of a turn's holder")
 
         def work(connection: Connection) -> bool:
             study, now = self._lock(connection), self._database.now(connection)
-            if not transitions.may_take_turn(holder, study.turn_holder, study.turn_until, now):
+            current, until = study.turn_holder, study.turn_until
+            if not transitions.may_take_turn(holder, current, until, now, seconds, has_ended):
                 return False
             self._update(connection, turn_holder=holder, turn_until=now + seconds)
             return True
