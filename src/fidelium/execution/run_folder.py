@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import logging
 import os
@@ -66,8 +67,7 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
     Raises:
         SetupError: if it cannot be created.
     """
-    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
-    name = f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+    name = _folder_name(request)
     for copy in count():
         folder = runs / (f"{name}.{copy}" if copy else name)
         try:
@@ -80,6 +80,32 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
         else:
             return folder
     raise AssertionError("count() does not end")
+
+
+def find_run_folder(runs: Path, request: RunRequest) -> Path | None:
+    """The folder that an attempt was last run in, known by its `query.json`; None if there is none.
+
+    Several studies may share `runs`, and a study may have been started anew: so a name alone is not enough.
+    """
+    name = _folder_name(request)
+    copies = [int(path.name[len(name) + 1 :]) for path in runs.glob(f"{glob.escape(name)}.*") if _is_copy(path, name)]
+    for copy in (*sorted(copies, reverse=True), 0):
+        folder = runs / (f"{name}.{copy}" if copy else name)
+        query = read_json(folder / QUERY)
+        if isinstance(query, dict) and all(
+            query.get(key) == value for key, value in request.as_json().items() if key not in ("position", "cost")
+        ):
+            return folder
+    return None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a small JSON file in a trial's folder; None if it is not there or is not JSON."""
+    try:
+        with open_regular(path) as file:
+            return json.loads(file.read(1 << 24))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def safe_name(name: str) -> str:
@@ -143,6 +169,15 @@ def disk_error(error: OSError, path: Path) -> SetupError:
             f"cannot write {path} ({why}): make it writable, or set runs: in the study file, and run again"
         )
     return SetupError(f"cannot write {path} ({why}): repair that and run again")
+
+
+def _folder_name(request: RunRequest) -> str:
+    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
+    return f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+
+
+def _is_copy(path: Path, name: str) -> bool:
+    return re.fullmatch(r"[1-9][0-9]{0,8}", path.name[len(name) + 1 :]) is not None
 
 
 def _replace(directory: int, name: str, data: bytes) -> None:
