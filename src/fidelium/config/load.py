@@ -173,15 +173,16 @@ def load_study_file(path: Path | str) -> StudyFile:
     document = read_document(Path(path))
     section = _section(document)
     definition = _definition(document, section)
+    storage = storage_url(document, section.name, section.storage)
     with document.errors_at("budget"):
         return StudyFile(
             definition,
-            storage=storage_url(document, section.name, section.storage),
+            storage=storage,
             budget=section.budget,
             workers=section.workers,
             failures=Failures(section.failures.retries, section.failures.then == "stop"),
             stop=Stop(**section.stop.model_dump()),
-            program=program_of(document, section, definition.space.names),
+            program=program_of(document, section, definition.space.names, storage),
             document=document,
         )
 

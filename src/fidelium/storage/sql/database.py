@@ -108,11 +108,11 @@ class Database:
         self._lock.release()
 
     def _run(self, work: Work[Result], *, writes: bool) -> Result:
-        with self._lock:
-            if self._closed:
-                raise StorageError(f"storage {self.address} was closed; open it again")
-            pauses = iter(PAUSES)
-            while True:
+        pauses = iter(PAUSES)
+        while True:
+            with self._lock:  # not while pausing: other threads can go on, or close the database
+                if self._closed:
+                    raise StorageError(f"storage {self.address} was closed; open it again")
                 try:
                     return self._once(work, writes)
                 except SQLAlchemyError as error:
@@ -121,7 +121,7 @@ class Database:
                         raise explained(error, self.address) from None
                 except UnicodeDecodeError:  # SQLite quotes what it found where a name should be
                     raise StorageError(f"storage {self.address}: the file is damaged; restore a backup") from None
-                self._pause(pause)
+            self._pause(pause)
 
     def _once(self, work: Work[Result], writes: bool) -> Result:
         if self.address.file is not None and is_read_only(self.address.file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, StorageUnavailableError
 from fidelium.storage.sql.url import Address
 
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
@@ -12,6 +12,9 @@ _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 
 _LOSSES = ("08", "57P01", "57P02", "57P03")
 """The connection is gone: connection exceptions, server shut down, crashed, or starting."""
+
+_PASSING = ("SQLITE_FULL", "SQLITE_IOERR", "53")
+"""What may work later beside these: a full disk, a disk that fails, a server without memory or free connections."""
 
 _ADVICE = {
     "SQLITE_BUSY": "another program has held it for too long; end that program, or copy the file and use the copy",
@@ -74,7 +77,9 @@ def explained(error: SQLAlchemyError, where: Address) -> StorageError:
     """The error with what to do about it, and without passwords."""
     advice = _advice(error)
     said = where.without_secrets(" ".join(str(getattr(error, "orig", None) or error).split()))[:300]
-    return StorageError(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
+    passing = is_conflict(error) or is_loss(error) or code_of(error).startswith(_PASSING)
+    kind = StorageUnavailableError if passing else StorageError
+    return kind(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
 
 
 def _advice(error: SQLAlchemyError) -> str | None:

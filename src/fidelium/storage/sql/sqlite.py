@@ -30,7 +30,7 @@ def connect_sqlite(file: Path, *, foreign_keys: bool) -> sqlite3.Connection:
 
 def is_read_only(file: Path) -> bool:
     """Whether a file exists and cannot be written, or its journal beside it cannot: permissions, a read-only disk."""
-    if not file.exists():
+    if not os.path.exists(file):  # also for a name that is too long
         return False
     beside = [file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm")]
     journal = os.access(file.parent, os.W_OK) or all(os.access(each, os.W_OK) for each in beside)
