@@ -9,8 +9,9 @@ import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import counted, print_json, truncated, visible
+from fidelium.cli.output import counted, print_json, truncated
 from fidelium.errors import SettingError
+from fidelium.text import visible
 
 
 def export(

@@ -9,8 +9,9 @@ import typer
 
 from fidelium.cli.locate import Located, open_store, peek
 from fidelium.cli.options import complete_study
-from fidelium.cli.output import counted, say, visible
+from fidelium.cli.output import counted, say
 from fidelium.errors import SettingError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from fidelium.definition import StudyDefinition
