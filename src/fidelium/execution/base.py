@@ -100,7 +100,7 @@ class FunctionEvaluator:
             raise
         except BaseException as error:  # a simulator may raise anything, also SystemExit; the traceback is kept
             if isinstance(error, KeyboardInterrupt) and may_be_interrupted():
-                raise
+                raise  # also one that the objective raises itself: as in any Python program, it ends the run
             raise EvaluationError(storable(_objective_traceback(error))) from None
         try:
             return Measurement.of(result, "the objective")
