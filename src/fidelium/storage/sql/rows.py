@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from sqlalchemy import Row
-
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
