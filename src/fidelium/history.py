@@ -149,7 +149,7 @@ class Observations:
     """Observations at one fidelity as arrays, to be maximised.
 
     Args:
-        unit_x: points of the unit cube, `(n, d)`.
+        unit_x: points of the unit cube, `(n, d)`; some may be outside after the bounds were narrowed.
         y: values times the direction's sign, `(n,)`.
     """
 
@@ -158,6 +158,12 @@ class Observations:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def inside(self) -> Observations:
+        """The observations in the unit cube."""
+        rows = np.all((self.unit_x >= 0) & (self.unit_x <= 1), axis=1)
+        return self if rows.all() else Observations(self.unit_x[rows], self.y[rows])
 
     def first(self, count: int) -> Observations:
         """The first `count` observations."""
@@ -184,12 +190,20 @@ class History:
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
-        """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised."""
-        rows: list[list[Trial]] = [[] for _ in self.ladder]
-        for trial in self.trials:
+        """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised.
+
+        After the bounds were narrowed, those not too far outside are among them (`SearchSpace.place`).
+        """
+        rows: list[list[tuple[Trial, NDArray[np.float64]]]] = [[] for _ in self.ladder]
+        for trial, point in self._placed:
             if trial.is_observation:
-                rows[self.ladder.index(trial.fidelity.name)].append(trial)
-        return tuple(self._arrays(trials) for trials in rows)
+                rows[self.ladder.index(trial.fidelity.name)].append((trial, point))
+        return tuple(self._arrays(placed) for placed in rows)
+
+    @cached_property
+    def inside(self) -> tuple[Observations, ...]:
+        """The observations within the present bounds: the designs that may be recommended or asked again."""
+        return tuple(seen.inside for seen in self.observations)
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
@@ -218,10 +232,11 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best done trial at the target fidelity that is not excluded, None if there is none."""
+        """The best done trial at the target, not excluded and within the present bounds; None if there is none."""
         target = self.ladder.target.name
         done = [t for t in self.trials if t.is_observation and t.fidelity.name == target]
-        return max(done, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
+        ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)
+        return next((trial for trial in ranked if self.space.contains(trial.params)), None)
 
     def encode(self, queries: Iterable[Query]) -> NDArray[np.float64]:
         """The queries' designs as points of the unit cube, `(n, d)`."""
@@ -229,15 +244,22 @@ class History:
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
-        """All points queried at this fidelity, in any state, `(n, d)`."""
+        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds."""
         name = self.ladder[fidelity].name
-        points = [self.space.encode(t.params) for t in self.trials if t.fidelity.name == name]
+        points = [point for trial, point in self._placed if trial.fidelity.name == name]
         return np.array(points).reshape(len(points), self.space.dimension)
 
-    def _queries(self, *states: TrialState) -> tuple[Query, ...]:
-        found = [t for t in self.trials if t.state in states and not t.excluded]
-        return tuple(Query(t.params, self.ladder.index(t.fidelity.name)) for t in found)
+    @cached_property
+    def _placed(self) -> tuple[tuple[Trial, NDArray[np.float64]], ...]:
+        """The trials with their points, without those that have none or one far outside of the present bounds."""
+        placed = ((trial, self.space.place(trial.params)) for trial in self.trials)
+        return tuple((trial, point) for trial, point in placed if point is not None)
 
-    def _arrays(self, trials: Sequence[Trial]) -> Observations:
-        unit_x = np.array([self.space.encode(t.params) for t in trials]).reshape(len(trials), self.space.dimension)
-        return Observations(unit_x, self.direction.sign * np.array([float(t.value or 0.0) for t in trials]))
+    def _queries(self, *states: TrialState) -> tuple[Query, ...]:
+        found = [trial for trial, _ in self._placed if trial.state in states and not trial.excluded]
+        return tuple(Query(trial.params, self.ladder.index(trial.fidelity.name)) for trial in found)
+
+    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:
+        unit_x = np.array([point for _, point in placed]).reshape(len(placed), self.space.dimension)
+        y = np.array([float(trial.value or 0.0) for trial, _ in placed])
+        return Observations(unit_x, self.direction.sign * y)

@@ -311,6 +311,7 @@ def test_ctrl_c_during_an_objective_is_not_a_failed_trial():
     def objective(params, fidelity):
         os.kill(os.getpid(), signal.SIGINT)
         signal.sigtimedwait([], 0.01)  # the handler runs here at the latest
+        return 1.0
 
     def handler(*_):
         raise KeyboardInterrupt

@@ -15,6 +15,7 @@ import typer
 from fidelium import __version__
 from fidelium.cli.ask_tell import ask, tell
 from fidelium.cli.bench import bench
+from fidelium.cli.check import check
 from fidelium.cli.demo import demo
 from fidelium.cli.export_import import export, import_
 from fidelium.cli.init import init, schema
@@ -22,6 +23,7 @@ from fidelium.cli.inspect import best, predict, problems, recommend, status, str
 from fidelium.cli.output import examples
 from fidelium.cli.plot import plot
 from fidelium.cli.repair import changes, exclude, restore, retry
+from fidelium.cli.reread import reread
 from fidelium.cli.run import run, worker
 from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
@@ -47,6 +49,14 @@ app.command(
     epilog=examples("fidelium run study.yaml", "fidelium run study.yaml --workers 4 --budget 500"), rich_help_panel=_RUN
 )(run)
 app.command(epilog=examples("fidelium worker study.yaml --workers 2"), rich_help_panel=_RUN)(worker)
+app.command(
+    epilog=examples(
+        "fidelium check study.yaml",
+        "fidelium check study.yaml --trial",
+        "fidelium check study.yaml --trial --fidelity coarse --at height=0.1 --keep",
+    ),
+    rich_help_panel=_RUN,
+)(check)
 app.command(
     epilog=examples("fidelium ask study.yaml", "fidelium ask sqlite:///study.db --name beam"), rich_help_panel=_RUN
 )(ask)
@@ -75,6 +85,9 @@ app.add_typer(plot, name="plot", rich_help_panel=_INSPECT)
 app.command(
     epilog=examples("fidelium retry study.yaml --failed", "fidelium retry study.yaml 12 17"), rich_help_panel=_REPAIR
 )(retry)
+app.command(
+    epilog=examples("fidelium reread study.yaml --dry-run", "fidelium reread study.yaml 12 17"), rich_help_panel=_REPAIR
+)(reread)
 app.command(epilog=examples('fidelium exclude study.yaml 12 --reason "wrong mesh"'), rich_help_panel=_REPAIR)(exclude)
 app.command(epilog=examples("fidelium restore study.yaml 12"), rich_help_panel=_REPAIR)(restore)
 app.command(epilog=examples("fidelium changes study.yaml --json"), rich_help_panel=_REPAIR)(changes)
@@ -85,7 +98,9 @@ app.command(
 app.command(
     "import",
     epilog=examples(
-        "fidelium import study.yaml old.csv", "fidelium import study.yaml old.csv --fidelity coarse --column value=mass"
+        "fidelium import study.yaml old.csv",
+        "fidelium import study.yaml old.csv --fidelity coarse --column value=mass",
+        "fidelium import study.yaml old.csv --skip-bad",
     ),
     rich_help_panel=_DATA,
 )(import_)

@@ -66,7 +66,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         now: the study.
         time: seconds since 1970, for the ages of running trials.
     """
-    from fidelium.cli.table_io import trial_json
+    from fidelium.trial_table import trial_record
 
     of, best = now.definition, now.best
     return {
@@ -79,7 +79,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "spent": now.spent,
         "budget": None if math.isinf(now.budget) else now.budget,
         "fidelities": [_usage_json(used) for used in now.usage],
-        "best": None if best is None else trial_json(best),
+        "best": None if best is None else trial_record(best),
         "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
         "failures": [_failure_json(trial) for trial in now.failures],
@@ -210,7 +210,7 @@ def _with_rest(table: Table, count: int) -> Table:
 
 def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     """Print the best observed trial at the target fidelity."""
-    from fidelium.cli.table_io import trial_json
+    from fidelium.trial_table import trial_record
 
     found = find(where, name)
     with open_store(found) as store:
@@ -219,7 +219,7 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     if best is None:
         raise NoDataError(f"no trial at the target, {now.definition.ladder.target.name!r}, has a value yet")
     if as_json:
-        print_json(trial_json(best))
+        print_json(trial_record(best))
         return
     out = console()
     out.print(f"{number(best.value)} at {visible(best.fidelity.name)} in trial {best.number}")

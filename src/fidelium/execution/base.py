@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fidelium.errors import EvaluationError, SetupError
-from fidelium.execution.reasons import NO_REASON, shown, storable
+from fidelium.execution.reasons import NO_REASON, may_be_interrupted, shown, storable
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.numbers import as_number, parse_decimal
@@ -100,7 +99,7 @@ class FunctionEvaluator:
         except SetupError:
             raise
         except BaseException as error:  # a simulator may raise anything, also SystemExit; the traceback is kept
-            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            if isinstance(error, KeyboardInterrupt) and may_be_interrupted():
                 raise  # also one that the objective raises itself: as in any Python program, it ends the run
             raise EvaluationError(storable(_objective_traceback(error))) from None
         try:

@@ -103,15 +103,24 @@ class Command:
             OSError: if a file cannot be written.
         """
         values = self.values(request, folder, here)
-        for name, template in self.templates.items():
+        for name, text in self.decks(values).items():
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(render(template, values), encoding="utf-8")
+            target.write_text(text, encoding="utf-8")
         inherited = {name: value for name, value in os.environ.items() if name not in withheld}
         built_in = {f"FIDELIUM_{name.upper()}": fill(f"{{{name}}}", values) for name in _VARIABLES}
         configured = {name: fill(value, values) for name, value in self.environment.items()}
         environment = {**inherited, **built_in, **configured, MARKER: str(folder)}
         return Invocation(self._filled(values), folder, environment, self.timeout, self.grace, self.limit)
+
+    def decks(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """The input files made from templates, by their name in the trial's folder.
+
+        Raises:
+            SetupError: if a template is wrong.
+            EvaluationError: if its arithmetic fails with these values.
+        """
+        return {name: render(template, values) for name, template in self.templates.items()}
 
     def _filled(self, values: Mapping[str, Any]) -> list[Step]:
         if self.shell:

@@ -18,7 +18,16 @@ from fidelium.execution.command import Command, missing_programs
 from fidelium.execution.failures import classified, read_result
 from fidelium.execution.invocation import ExitStatus, Invocation
 from fidelium.execution.process import run_guarded
-from fidelium.execution.run_folder import RunRequest, create_run_folder, write_outcome, write_query
+from fidelium.execution.reasons import shown
+from fidelium.execution.run_folder import (
+    OUTCOME,
+    RunRequest,
+    create_run_folder,
+    find_run_folder,
+    read_json,
+    write_outcome,
+    write_query,
+)
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 
@@ -68,6 +77,28 @@ class ExternalProgram:
             raise failure from error
         write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
         return measured
+
+    def reread(self, trial: Trial) -> tuple[Measurement, Path]:
+        """The value of a trial that ran before, by the present result rule, and its folder. Nothing is run.
+
+        Raises:
+            EvaluationError: if there is no folder of its last attempt, the program did not exit with 0, or the value is
+                missing or bad.
+            SetupError: if the function of the result rule cannot be called.
+            FidelityError: if the trial's fidelity has no command.
+        """
+        command, position = self.command_of(trial.fidelity)
+        folder = find_run_folder(self.runs.absolute(), RunRequest.of(trial, position))
+        if folder is None:
+            raise EvaluationError(f"no folder of attempt {trial.attempt} of this trial in {self.runs}")
+        outcome = read_json(folder / OUTCOME)
+        ended = outcome if isinstance(outcome, dict) else {}
+        code, stopped = ended.get("exit_code"), ended.get("stopped")
+        if code != 0 or isinstance(code, bool) or stopped is not None:
+            how = shown(stopped or (f"exit code {code}" if code is not None else ended.get("signal") or "unknown"))
+            raise EvaluationError(f"its program did not exit with 0, but: {how}; {folder}")
+        status, invocation = ExitStatus(0, 0.0), Invocation(command.steps, folder, {})
+        return read_result(command.result, status, invocation), folder
 
     def problems(self) -> tuple[str, ...]:
         """What keeps the programs from being started on this machine, as far as it can be seen without running them."""

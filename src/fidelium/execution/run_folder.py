@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import logging
 import os
@@ -81,6 +82,32 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
     raise AssertionError("count() does not end")
 
 
+def find_run_folder(runs: Path, request: RunRequest) -> Path | None:
+    """The folder that an attempt was last run in, known by its `query.json`; None if there is none.
+
+    Several studies may share `runs`, and a study may have been started anew: so a name alone is not enough.
+    """
+    name = folder_name(request)
+    copies = [int(path.name[len(name) + 1 :]) for path in runs.glob(f"{glob.escape(name)}.*") if _is_copy(path, name)]
+    for copy in (*sorted(copies, reverse=True), 0):
+        folder = runs / (f"{name}.{copy}" if copy else name)
+        query = read_json(folder / QUERY)
+        if isinstance(query, dict) and all(
+            query.get(key) == value for key, value in request.as_json().items() if key not in ("position", "cost")
+        ):
+            return folder
+    return None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a small JSON file in a trial's folder; None if it is not there or is not JSON."""
+    try:
+        with open_regular(path) as file:
+            return json.loads(file.read(1 << 24))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
 def folder_name(run: RunRequest | Trial) -> str:
     """The name of the folder of an attempt: `00012-fine`, `00012-fine-2` for the second."""
     attempt = f"-{run.attempt}" if run.attempt > 1 else ""
@@ -147,7 +174,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def disk_error(error: OSError, path: Path) -> SetupError:
-    """Why a trial's folder cannot be written, and what to do: it is not the design's fault."""
+    """Why a trial's folder cannot be written or used, and what to do: it is not the design's fault."""
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SetupError(f"the disk of {path} is full ({why}): free some space and run again")
@@ -155,7 +182,13 @@ def disk_error(error: OSError, path: Path) -> SetupError:
         return SetupError(
             f"cannot write {path} ({why}): make it writable, or set runs: in the study file, and run again"
         )
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+        return SetupError(f"this machine cannot run more ({why}): use fewer workers or raise its limits, and run again")
     return SetupError(f"cannot write {path} ({why}): repair that and run again")
+
+
+def _is_copy(path: Path, name: str) -> bool:
+    return re.fullmatch(r"[1-9][0-9]{0,8}", path.name[len(name) + 1 :]) is not None
 
 
 def _replace(directory: int, name: str, data: bytes) -> None:

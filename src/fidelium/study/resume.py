@@ -1,11 +1,10 @@
-"""Resuming a study: what must be the same as before, and what dead workers were running is queued again."""
+"""Resuming a study: what dead workers were running is queued again."""
 
 from __future__ import annotations
 
 import logging
 
-from fidelium.definition import StudyDefinition
-from fidelium.errors import FideliumError, SettingError, UnsureError
+from fidelium.errors import FideliumError, UnsureError
 from fidelium.history import Trial, TrialState
 from fidelium.storage.base import StudyStore
 from fidelium.study.heartbeat import SILENT, dead_workers
@@ -60,25 +59,3 @@ def _stored(store: StudyStore, trial: Trial) -> Trial | None:
     if found is None or (found.worker, found.attempt, found.state) != (trial.worker, 1, TrialState.RUNNING):
         return None
     return found if (found.params, found.fidelity.name) == (trial.params, trial.fidelity.name) else None
-
-
-def check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
-    """Refuse a definition under which stored values would mean something else; strategy and seed may change.
-
-    Args:
-        stored: the definition in the storage.
-        new: the definition to resume with.
-
-    Raises:
-        SettingError: if parameters, fidelities or direction differ.
-    """
-    for what, old, wanted in (
-        ("parameters", stored.space.parameters, new.space.parameters),
-        ("fidelities", list(stored.ladder), list(new.ladder)),
-        ("direction", str(stored.direction), str(new.direction)),
-    ):
-        if old != wanted:
-            raise SettingError(
-                f"the stored study {new.stored_name!r} has other {what}: {old} there, {wanted} here; "
-                "use those, or another name for a new study"
-            )

@@ -132,7 +132,7 @@ class Study:
 
     @property
     def initial(self) -> dict[str, int]:
-        """Points of the initial design, by fidelity."""
+        """Points of the initial design, by fidelity; if left to us, a small budget reduces them."""
         return dict(self._definition.initial)
 
     # --- ask and tell ---
@@ -166,10 +166,13 @@ class Study:
             UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
         with self._asking:
-            if self.snapshot(budget).queued:
+            while self.snapshot(budget).queued:
                 queued = self._store.claim(worker)
-                if queued is not None:  # else another worker was faster
+                if queued is None:  # another worker was faster
+                    break
+                if self.space.contains(queued.params):
                     return queued
+                self._drop(queued)
             chosen: Trial | None = None
             try:
                 with choosing_lock(self._store):
@@ -278,7 +281,8 @@ class Study:
         queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
-            objective: called with the parameters (a dict) and the fidelity; returns the value. An exception, or a
+            objective: called with the parameters (a dict) and the fidelity; returns the value, or
+                `{"value": ..., "cost": ...}` with what it really cost. An exception, or a
                 result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
@@ -451,7 +455,10 @@ class Study:
         return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """All trials as a table: number, state, fidelity, cost, value, one column per parameter, reason.
+        """All trials as a table with the columns of `fidelium export`.
+
+        They are number, state, fidelity, cost, value, one column per parameter, then measured_cost, excluded, given,
+        attempt, worker, started, finished and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
@@ -490,7 +497,7 @@ class Study:
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
                 f"which costs {self.ladder[0].cost:g}"
             )
-        query = next_of_design(history, self._design)
+        query = next_of_design(history, self._design, self._definition.initial_within(now.budget))
         if query is None:  # only now: naming a strategy is cheap, importing it may not be
             query = self._strategy.propose(history, history.pending, trial_key(self.seed, number))
             if query.fidelity not in history.affordable:
@@ -501,6 +508,12 @@ class Study:
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
         return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
+
+    def _drop(self, trial: Trial) -> None:
+        """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
+        reason = "not run: the design is outside of the study's present bounds"
+        self._store.finish(trial.number, trial.attempt, Outcome(TrialState.FAILED, reason=reason))
+        _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
         """The record of a running trial of this study, from the trial, its record or its number."""

@@ -120,6 +120,8 @@ class Database:
                     pause = next(pauses, None)
                     if pause is None or not self._may_try_again(error):
                         raise explained(error, str(self.address)) from None
+                except UnicodeDecodeError:  # SQLite quotes what it found where a name should be
+                    raise StorageError(f"storage {self.address}: the file is damaged; restore a backup") from None
             self._pause(pause)
 
     def _once(self, work: Work[Result], writes: bool) -> Result:

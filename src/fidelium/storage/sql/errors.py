@@ -35,6 +35,9 @@ _ADVICE = {
 }
 """By the start of SQLite's or PostgreSQL's error code."""
 
+_DAMAGED = ("no such table", "no such column", "Could not decode to UTF-8")
+"""What SQLite says of tables that are there only in part, with its most general code or none."""
+
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
 """While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
 
@@ -69,6 +72,8 @@ def explained(error: SQLAlchemyError, where: str) -> StorageError:
 
 def _advice(error: SQLAlchemyError) -> str | None:
     code = code_of(error)
+    if code == "SQLITE_ERROR" and any(words in str(getattr(error, "orig", "")) for words in _DAMAGED):
+        return "the tables are damaged; restore a backup"
     if _is_refused_connection(error):
         said = str(getattr(error, "orig", ""))
         code = next((found for words, found in _IN_WORDS.items() if words in said), "")
