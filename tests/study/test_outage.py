@@ -19,11 +19,14 @@ from typing import Any
 import pytest
 
 import fidelium as fd
-from fidelium.errors import StorageError, UnsureError
+from fidelium.errors import StorageError, StorageUnavailableError, UnsureError
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.run_folder import folder_name
 from fidelium.history import Trial, TrialState
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Outcome, StudyStore
 from fidelium.storage.sql import database as databases
+from fidelium.study import heartbeat as heartbeats
 from fidelium.study import outage
 from fidelium.study.kept_results import FILE, KeptResults
 from tests.postgres import Server, postgres_server
@@ -101,10 +104,34 @@ def test_a_run_survives_a_server_that_is_away_and_stores_what_ended_meanwhile(se
     study.close()
 
 
+def test_the_result_of_a_program_is_kept_in_its_folder(server, tmp_path):
+    line = """touch ../../started; while [ ! -e ../../go ]; do sleep 0.05; done; echo '{"value": 3}' > result.json"""
+    program = ExternalProgram({"f0": Command((line,), shell=True)}, tmp_path / "runs", tmp_path)
+    file = tmp_path / "runs/00000-f0" / FILE
+
+    def disturb() -> None:
+        wait_for((tmp_path / "started").exists)
+        server.take_down("immediate")
+        (tmp_path / "go").touch()
+        wait_for(file.exists)
+        server.bring_up()
+
+    helper = threading.Thread(target=disturb)
+    helper.start()
+    study = make(server.url, "program")
+    study.optimize(program, 1, progress=False)
+    helper.join()
+    assert [(trial.value, trial.attempt) for trial in study.trials] == [(3.0, 1)]
+    assert not file.exists()
+    assert (tmp_path / "runs/00000-f0/outcome.json").exists()
+    study.close()
+
+
 SCRIPT = """
 import sys, time
 import fidelium as fd
 from fidelium.storage.sql import database
+from fidelium.study import heartbeat as heartbeats
 from fidelium.study import outage
 
 database.PAUSES = ()
@@ -261,6 +288,24 @@ def test_a_result_that_another_worker_has_overtaken_is_dropped(stored, caplog):
     stored.optimize(objective, 1)
     assert [(trial.value, trial.attempt) for trial in stored.trials] == [(-1.0, 2)]
     assert "the result of trial 0 came too late" in caplog.text
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_who_has_lost_the_storage_does_not_take_others_for_dead_when_it_is_back(stored, monkeypatch, loses):
+    """They were silent for the same reason."""
+    monkeypatch.setattr(heartbeats, "BEAT", 0.01)
+    beats: list[str] = []
+    judged: list[StudyStore] = []
+
+    def beat(worker: str) -> None:
+        beats.append(worker)
+        if loses and len(beats) == 1:
+            raise StorageUnavailableError("the server cannot be reached")
+
+    monkeypatch.setattr(stored.store, "beat", beat)
+    with heartbeats.heartbeat(stored.store, "desk/1/abc", judged.append):
+        wait_for(lambda: len(beats) > 5)
+    assert bool(judged) != loses
 
 
 TRIAL = Trial(12, {"x": 0.5}, fd.Fidelity("fine", 1), attempt=2, worker="desk/1/abc")
