@@ -69,6 +69,16 @@ def test_json_and_parquet_hold_the_same(call, study, storage, tmp_path) -> None:
     assert [row["number"] for row in content["trials"]] == table["number"].to_pylist()
 
 
+def test_a_name_that_is_too_long_is_one_line(call, storage, study, tmp_path) -> None:
+    name = "a" * 300
+    answer = call("export", storage, tmp_path / f"{name}.csv")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith("File name too long\n")
+    answer = call("status", f"sqlite:///{tmp_path}/{name}.db")
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.err.splitlines()) == 1
+
+
 def test_an_exported_study_can_be_imported_once(call, study, storage, tmp_path) -> None:
     file = tmp_path / "out.csv"
     call("export", storage, file)

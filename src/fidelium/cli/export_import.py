@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +28,7 @@ def export(
     """Write all trials to a CSV, JSON or Parquet file."""
     from fidelium.cli.table_io import write_table
 
-    if file.exists() and not overwrite:
+    if os.path.exists(file) and not overwrite:  # False for a name that is too long: writing says so
         raise SettingError(f"{str(file)!r} already exists; choose another name, or add --overwrite")
     with open_store(find(where, name)) as store:
         definition, trials = store.definition, store.trials()

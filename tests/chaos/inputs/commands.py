@@ -18,7 +18,7 @@ import typer.main
 import fidelium as fd
 from fidelium.cli import app as application
 from tests.chaos.inputs.base import Refused, demand
-from tests.chaos.inputs.hostile import TEXTS, encoded, mutated, number
+from tests.chaos.inputs.hostile import TEXTS, encoded, mutated, number, text
 
 _STUDY = """\
 name: plate
@@ -177,7 +177,7 @@ def _check(code: Any, out: str, err: str) -> None:
 
 def _value(chance: random.Random, command: str, parameter: str) -> str:
     if parameter in ("where", "study"):
-        return "empty.yaml" if command in _MODELS else chance.choice((*_WHERE, chance.choice(TEXTS)))
+        return "empty.yaml" if command in _MODELS else chance.choice((*_WHERE, text(chance)))
     if chance.random() < 0.3:
         good = (
             "old.csv",
@@ -198,7 +198,7 @@ def _value(chance: random.Random, command: str, parameter: str) -> str:
     if chance.random() < 0.3:
         value = number(chance)
         return "9" * 4000 if isinstance(value, int) and abs(value) > 10**300 else str(value)
-    return chance.choice(TEXTS)
+    return text(chance)
 
 
 def _walk(command: Any, path: tuple[str, ...]) -> list[tuple[str, list[Any]]]:

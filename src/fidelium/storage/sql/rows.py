@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from sqlalchemy import Row
-
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
@@ -50,7 +48,7 @@ TEXT = Kind("text", lambda value: isinstance(value, str))
 STATE = Kind(f"one of {', '.join(TrialState)}", lambda value: value in tuple(TrialState))
 
 
-def cell(row: Row[Any], column: str, kind: Kind, what: str) -> Any:
+def cell(row: Any, column: str, kind: Kind, what: str) -> Any:
     """What a column of a row holds.
 
     Args:
@@ -92,7 +90,7 @@ def stored_definition(name: str, record: object, place: str) -> StudyDefinition:
         raise damaged(f"the definition of study {name!r} in {place}", _one_line(error)) from None
 
 
-def trial_of(row: Row[Any], definition: StudyDefinition, place: str) -> Trial:
+def trial_of(row: Any, definition: StudyDefinition, place: str) -> Trial:
     """The trial in a row of `fidelium_trials`.
 
     Args:
@@ -126,7 +124,7 @@ def trial_of(row: Row[Any], definition: StudyDefinition, place: str) -> Trial:
     return charged(trial, rung, cell(row, "cost", NUMBER, what))
 
 
-def change_of(row: Row[Any], place: str) -> Change:
+def change_of(row: Any, place: str) -> Change:
     """The change in a row of `fidelium_changes`; the arguments are those of `trial_of`.
 
     Raises:

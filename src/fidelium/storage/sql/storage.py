@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
@@ -363,7 +364,7 @@ def _is_name(name: str) -> bool:
 def _check_folder(address: Address) -> None:
     if address.file is None:
         return
-    if not address.file.parent.is_dir():
+    if not os.path.isdir(address.file.parent):  # unlike Path.is_dir, no error for a name that is too long
         raise StorageError(f"storage {address}: there is no folder {str(address.file.parent)!r}; create it first")
-    if address.file.is_dir():
+    if os.path.isdir(address.file):
         raise StorageError(f"storage {address}: this is a folder; pass the name of a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class Address:
     @property
     def is_missing(self) -> bool:
         """Whether there is no such file; for a server only a connection can tell."""
-        return self.file is not None and not self.file.exists()
+        return self.file is not None and not os.path.exists(self.file)  # also for a name that is too long
 
 
 def parse_address(text: str) -> Address:
