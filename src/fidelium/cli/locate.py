@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidelium.cli.output import command, say, visible
+from fidelium.cli.output import command, say
 from fidelium.errors import SettingError, UnknownNameError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from fidelium.config.load import StudyFile

@@ -15,6 +15,7 @@ import typer
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
 from fidelium.cli.output import console, counted, design, grid, logged, number, say
+from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
 from fidelium.text import visible
 
@@ -51,6 +52,9 @@ def run(
     option: StrategyOption = None,
     dask: Dask = None,
     quiet: Quiet = False,
+    from_: From = None,
+    from_name: FromName = None,
+    fill: Fill = None,
 ) -> None:
     """Run a study, or resume it.
 
@@ -60,7 +64,10 @@ def run(
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
+    old = read_old_data(found, file.definition, from_, from_name, fill)
     with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
+        if old is not None:
+            take_over(study, old, quiet=quiet)
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
@@ -176,9 +183,9 @@ def _after_a_fix(found: Located) -> str:
 
 
 def _opening(now: Snapshot) -> str:
-    if not now.trials:
-        of = now.definition
-        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{_reduced_design(now)}"
+    if all(trial.given for trial in now.trials):
+        of, given = now.definition, f", {counted(len(now.trials), 'observation')} given" if now.trials else ""
+        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{given}{_reduced_design(now)}"
     return f"resuming with {_so_far(now)}"
 
 

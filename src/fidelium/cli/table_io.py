@@ -18,19 +18,10 @@ from fidelium.errors import FidelityError, ObservationError, SettingError, Space
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
-from fidelium.trial_table import parameter_columns, table_columns, table_row, trial_record
+from fidelium.trial_table import ObservationRow, parameter_columns, table_columns, table_row, trial_record
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
-
-
-@dataclass(frozen=True)
-class ObservationRow:
-    """An observation read from a file."""
-
-    params: Params
-    fidelity: str
-    value: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +101,18 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
     return space.validate({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+
+
+def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
+    """The value of a parameter given as text.
+
+    Raises:
+        SpaceError: if the text is not a valid value; the message names the parameter.
+    """
+    try:
+        return _parse_cell(parameter, text)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
 def write_table(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:

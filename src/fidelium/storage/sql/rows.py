@@ -11,7 +11,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Change, Trial, TrialState
-from fidelium.space import Categorical, Integer, Parameter, Params, Real
+from fidelium.space import Categorical, Parameter, Params
 from fidelium.storage.serialise import LONGEST_NAME, definition_of, params_of, params_text
 from fidelium.storage.transitions import charged
 
@@ -185,11 +185,7 @@ def _params(text: str, definition: StudyDefinition, what: str) -> Params:
 def _may_be_value(parameter: Parameter, value: object) -> bool:
     if isinstance(parameter, Categorical):
         return not isinstance(value, (dict, list))
-    return not isinstance(value, bool) and _is_finite(value) and (value > 0 or not _is_log(parameter))
-
-
-def _is_log(parameter: Parameter) -> bool:
-    return isinstance(parameter, (Real, Integer)) and parameter.log
+    return not isinstance(value, bool) and _is_finite(value)  # also <= 0 where the scale became logarithmic
 
 
 def _is_finite(value: object) -> TypeGuard[float]:
