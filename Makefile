@@ -1,11 +1,16 @@
 # Everything runs from a bare clone: the first target makes .venv with a Python >= 3.11 it finds by itself.
-.PHONY: help demo test check lint layers types docs coverage format hooks lock clean
+.PHONY: help demo test check lint layers types docs coverage chaos format hooks lock clean
 .DEFAULT_GOAL := help
 
 # Versions that were tested together. The newest ones instead: make venv CONSTRAINTS=
 CONSTRAINTS := constraints.txt
 # What `make coverage` runs: make coverage TESTS=tests/cli
 TESTS := tests
+# What `make chaos` does: make chaos SEED=3 KILLS=100 INPUTS=50000 REPORT=docs/chaos.md
+SEED := 0
+KILLS := 1000
+INPUTS := 1000000
+REPORT :=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,6 +44,9 @@ docs: $(INSTALLED) ## links and names in the documentation alone
 coverage: $(INSTALLED) ## run the tests, write htmlcov/index.html, print the covered share of the lines
 	$(BIN)/python -m pytest --cov --cov-report=html --cov-report= $(TESTS)
 	@echo "covered by $(TESTS): $$($(BIN)/coverage report --format=total) % of the lines; which ones: htmlcov/index.html"
+
+chaos: $(INSTALLED) ## kill processes and servers at random, try hostile inputs, print what was lost; SEED= KILLS= INPUTS=
+	$(BIN)/python -m tests.chaos --seed $(SEED) --kills $(KILLS) --inputs $(INPUTS) $(addprefix --report ,$(REPORT))
 
 format: $(INSTALLED) ## format the code and fix what lint can fix
 	$(BIN)/ruff check --fix $(SOURCES)

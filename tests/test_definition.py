@@ -30,7 +30,7 @@ class Middle:
 def test_what_is_left_out_is_filled_in():
     definition = StudyDefinition.of({"x": Real(0, 1)}, list(LADDER), "minimize")
     assert definition == StudyDefinition(
-        SPACE, LADDER, Direction.MINIMIZE, "dnn-mfbo", {}, 0, {"coarse": 7, "fine": 2}, None
+        SPACE, LADDER, Direction.MINIMIZE, "dnn-mfbo", {}, 0, {"coarse": 7, "fine": 2}, None, default_initial=True
     )
     assert definition.stored_name == "study"
     numpy: dict[str, Any] = {"initial": {"fine": np.int64(3)}, "seed": np.int64(3)}

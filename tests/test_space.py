@@ -355,3 +355,52 @@ def test_categoricals_are_equal_if_their_choices_are_of_the_same_kind():
     assert Categorical([True, 0]) != Categorical([1, 0])
     assert Categorical(["a", "b"]) != Categorical(["a", "b", "c"])
     assert hash(Categorical(["a", 1])) == hash(Categorical(("a", 1)))
+
+
+@given(st.sampled_from(ODD_PARAMETERS), units)
+def test_a_valid_design_is_placed_where_it_is_encoded(parameter, unit):
+    space = SearchSpace({"it": parameter})
+    params = space.decode(np.full(space.dimension, unit))
+    place = space.place(params)
+    assert space.contains(params)
+    assert place is not None
+    np.testing.assert_array_equal(place, space.encode(params))
+    assert np.all((place >= 0) & (place <= 1))
+
+
+@given(reals(), st.floats(-2, 3))
+def test_a_number_outside_is_placed_outside_unless_it_is_farther_than_the_margin(parameter, unit):
+    start, end = (math.log(bound) if parameter.log else bound for bound in (parameter.low, parameter.high))
+    position = start + unit * (end - start)
+    assume(not parameter.log or -700 < position < 700)
+    value = math.exp(position) if parameter.log else position
+    assume(math.isfinite(value))
+    assume(not parameter.low <= value <= parameter.high)
+    assume(min(abs(unit - edge) for edge in (-0.5, 0, 1, 1.5)) > 1e-3)  # but for rounding
+    space = SearchSpace({"it": parameter})
+    place = space.place({"it": value})
+    assert not space.contains({"it": value})
+    assert (place is None) == (not -0.5 <= unit <= 1.5)
+    if place is not None:
+        assert place[0] == pytest.approx(unit, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "place"),
+    [
+        (Real(0, 1), 1.5, 1.5),
+        (Real(0, 1), -0.5, -0.5),
+        (Real(0, 1), 1.51, None),
+        (Real(1, 100, log=True), 1000, 1.5),
+        (Real(1, 100, log=True), 0.0, None),
+        (Integer(1, 4), 5, 1.125),
+        (Integer(1, 4), 9, None),
+        (Integer(1, 4, log=True), -1, None),
+        (Categorical(("a", "b")), "c", None),
+    ],
+)
+def test_places_by_hand(parameter, value, place):
+    found = SearchSpace({"it": parameter}).place({"it": value})
+    assert (found is None) == (place is None)
+    if found is not None:
+        assert found[0] == pytest.approx(place)

@@ -17,11 +17,14 @@ import numpy as np
 from fidelium.errors import BudgetError, FideliumError, SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
-from fidelium.numbers import as_number
+from fidelium.numbers import as_number, exact_sum
 from fidelium.space import Parameter, SearchSpace
 from fidelium.strategies import registry
 from fidelium.strategies.base import Strategy
-from fidelium.strategies.initial_design import default_sizes, validated_sizes
+from fidelium.strategies.initial_design import default_sizes, sizes_within, validated_sizes
+
+INITIAL_SHARE = 3
+"""The default initial design costs at most the budget divided by this."""
 
 DEFAULT_NAME = "study"
 """The name under which a storage keeps a study that was given none."""
@@ -40,6 +43,7 @@ class StudyDefinition:
         seed: where all randomness comes from.
         initial: points of the initial design, for every fidelity by name.
         name: what the user calls the study, unique in its storage.
+        default_initial: whether the user left the initial design to us: then it takes a third of a budget at most.
 
     Raises:
         FideliumError: of the kind that fits, with the name of the first invalid argument as `setting`.
@@ -53,6 +57,7 @@ class StudyDefinition:
     seed: int = 0
     initial: Mapping[str, int] = field(default_factory=dict)
     name: str | None = None
+    default_initial: bool = False
 
     def __post_init__(self) -> None:
         with _about("strategy"):
@@ -98,7 +103,18 @@ class StudyDefinition:
             secrets.randbits(32) if seed is None else int(seed) if isinstance(seed, np.integer) else seed,
             sizes,
             name,
+            initial is None,
         )
+
+    def initial_within(self, budget: float) -> dict[str, int]:
+        """Points of the initial design by fidelity, with a total budget.
+
+        Sizes that the user has set are respected. Those by default are reduced where they cost more than a third of
+        the budget; with a larger one, the rest of the design is caught up on.
+        """
+        if not self.default_initial or math.isinf(budget):
+            return dict(self.initial)
+        return sizes_within(self.initial, self.ladder, exact_sum([max(budget, 0.0)]) / INITIAL_SHARE)
 
     @property
     def stored_name(self) -> str:

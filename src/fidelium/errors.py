@@ -56,6 +56,10 @@ class StorageError(FideliumError, RuntimeError):
     """A storage cannot be opened, read or written, or cannot store a value."""
 
 
+class UnsureError(StorageError):
+    """The connection to a storage was lost while writing: the change may be stored or not."""
+
+
 class StudyExistsError(StorageError):
     """A study of this name already exists."""
 
@@ -66,6 +70,16 @@ class ConfigError(FideliumError, ValueError):
 
 class EvaluationError(FideliumError, RuntimeError):
     """An evaluation failed; the message becomes the reason of the failed trial."""
+
+
+class UnreadableResultError(EvaluationError):
+    """The program exited with 0, but the result rule found nothing: no such file, match, column or path.
+
+    While no trial at its fidelity has a value, the rule itself is probably wrong.
+    """
+
+    folder: str | None = None
+    """The trial's folder, None if unknown."""
 
 
 class SetupError(FideliumError, RuntimeError):

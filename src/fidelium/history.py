@@ -92,6 +92,8 @@ class Trial:
         heartbeat: last sign of life of the worker, None if it sends no heartbeats.
         finished: when it ended.
         measured_cost: the actual cost reported by the simulator; recorded, not counted.
+        charged: what the study paid for it, if that is not what its fidelity costs now.
+        excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
     """
 
     number: int
@@ -107,11 +109,39 @@ class Trial:
     heartbeat: float | None = field(default=None, compare=False)
     finished: float | None = field(default=None, compare=False)
     measured_cost: float | None = None
+    charged: float | None = None
+    excluded: bool = False
 
     @property
     def cost(self) -> float:
         """What the study paid for it: 0 for observations that the user added."""
-        return 0.0 if self.given else float(self.fidelity.cost)
+        if self.given:
+            return 0.0
+        return float(self.fidelity.cost if self.charged is None else self.charged)
+
+    @property
+    def is_observation(self) -> bool:
+        """Whether its value counts: it is done and not excluded."""
+        return self.state is TrialState.DONE and not self.excluded
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a person has changed in a study afterwards.
+
+    Args:
+        at: when, in seconds since 1970.
+        who: who did it.
+        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        trial: the trial's number, None if the change is not about one.
+        reason: why, and what was there before if it is no longer stored elsewhere.
+    """
+
+    at: float
+    who: str
+    action: str
+    trial: int | None
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +149,7 @@ class Observations:
     """Observations at one fidelity as arrays, to be maximised.
 
     Args:
-        unit_x: points of the unit cube, `(n, d)`.
+        unit_x: points of the unit cube, `(n, d)`; some may be outside after the bounds were narrowed.
         y: values times the direction's sign, `(n,)`.
     """
 
@@ -128,6 +158,12 @@ class Observations:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def inside(self) -> Observations:
+        """The observations in the unit cube."""
+        rows = np.all((self.unit_x >= 0) & (self.unit_x <= 1), axis=1)
+        return self if rows.all() else Observations(self.unit_x[rows], self.y[rows])
 
     def first(self, count: int) -> Observations:
         """The first `count` observations."""
@@ -154,12 +190,20 @@ class History:
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
-        """Done trials per fidelity, low to high, as arrays to be maximised."""
-        rows: list[list[Trial]] = [[] for _ in self.ladder]
-        for trial in self.trials:
-            if trial.state is TrialState.DONE:
-                rows[self.ladder.index(trial.fidelity)].append(trial)
-        return tuple(self._arrays(trials) for trials in rows)
+        """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised.
+
+        After the bounds were narrowed, those not too far outside are among them (`SearchSpace.place`).
+        """
+        rows: list[list[tuple[Trial, NDArray[np.float64]]]] = [[] for _ in self.ladder]
+        for trial, point in self._placed:
+            if trial.is_observation:
+                rows[self.ladder.index(trial.fidelity.name)].append((trial, point))
+        return tuple(self._arrays(placed) for placed in rows)
+
+    @cached_property
+    def inside(self) -> tuple[Observations, ...]:
+        """The observations within the present bounds: the designs that may be recommended or asked again."""
+        return tuple(seen.inside for seen in self.observations)
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
@@ -168,7 +212,7 @@ class History:
 
     @cached_property
     def failed(self) -> tuple[Query, ...]:
-        """Queries that failed or were lost."""
+        """Queries that failed or were lost, without excluded ones."""
         return self._queries(TrialState.FAILED, TrialState.LOST)
 
     @property
@@ -188,9 +232,11 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best done trial at the target fidelity, None if there is none."""
-        done = [t for t in self.trials if t.state is TrialState.DONE and t.fidelity == self.ladder.target]
-        return max(done, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
+        """The best done trial at the target, not excluded and within the present bounds; None if there is none."""
+        target = self.ladder.target.name
+        done = [t for t in self.trials if t.is_observation and t.fidelity.name == target]
+        ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)
+        return next((trial for trial in ranked if self.space.contains(trial.params)), None)
 
     def encode(self, queries: Iterable[Query]) -> NDArray[np.float64]:
         """The queries' designs as points of the unit cube, `(n, d)`."""
@@ -198,14 +244,22 @@ class History:
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
-        """All points queried at this fidelity, in any state, `(n, d)`."""
-        name = self.ladder[fidelity]
-        points = [self.space.encode(t.params) for t in self.trials if t.fidelity == name]
+        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds."""
+        name = self.ladder[fidelity].name
+        points = [point for trial, point in self._placed if trial.fidelity.name == name]
         return np.array(points).reshape(len(points), self.space.dimension)
 
-    def _queries(self, *states: TrialState) -> tuple[Query, ...]:
-        return tuple(Query(t.params, self.ladder.index(t.fidelity)) for t in self.trials if t.state in states)
+    @cached_property
+    def _placed(self) -> tuple[tuple[Trial, NDArray[np.float64]], ...]:
+        """The trials with their points, without those that have none or one far outside of the present bounds."""
+        placed = ((trial, self.space.place(trial.params)) for trial in self.trials)
+        return tuple((trial, point) for trial, point in placed if point is not None)
 
-    def _arrays(self, trials: Sequence[Trial]) -> Observations:
-        unit_x = np.array([self.space.encode(t.params) for t in trials]).reshape(len(trials), self.space.dimension)
-        return Observations(unit_x, self.direction.sign * np.array([float(t.value or 0.0) for t in trials]))
+    def _queries(self, *states: TrialState) -> tuple[Query, ...]:
+        found = [trial for trial, _ in self._placed if trial.state in states and not trial.excluded]
+        return tuple(Query(trial.params, self.ladder.index(trial.fidelity.name)) for trial in found)
+
+    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:
+        unit_x = np.array([point for _, point in placed]).reshape(len(placed), self.space.dimension)
+        y = np.array([float(trial.value or 0.0) for trial, _ in placed])
+        return Observations(unit_x, self.direction.sign * y)

@@ -1,14 +1,34 @@
-"""Number-like objects as floats, and exact sums of costs."""
+"""Number-like objects and texts as floats, and exact sums of costs."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import SupportsFloat
 
 import numpy as np
+
+_DECIMAL = re.compile(
+    r"""[-+]?  (?: \d+ (?:\.\d*)? | \.\d+ )  (?: [eEdD] [-+]?\d+ )?  # 1, -1.5, .5e3, and 1.5D+03 of Fortran
+    |   [-+]?  (?: \d+ \.\d* | \.\d+ )  [-+]\d{3}                   # 0.15-102: Fortran with three digits
+    """,
+    re.ASCII | re.VERBOSE,
+)
+
+
+def parse_decimal(text: str) -> float | None:
+    """A number in ASCII digits with an exponent of C or Fortran, blanks around it; None for any other text.
+
+    Unlike `float`, it refuses `1_000`, `nan`, `infinity` and the digits of other scripts. A number too large for a
+    float is infinite.
+    """
+    found = _DECIMAL.fullmatch(text.strip(" \t\r\n"))
+    if found is None:
+        return None
+    return float(re.sub(r"(?<=[\d.])(?:[dD]|(?=[-+]\d{3}$))", "e", found[0]))
 
 
 def as_number(value: object) -> float | None:

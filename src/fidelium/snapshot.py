@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fidelium.definition import StudyDefinition
+from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity
 from fidelium.history import History, Trial, TrialState
-from fidelium.numbers import exact_sum, remainder
+from fidelium.numbers import as_number, exact_sum, remainder
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,19 @@ class Snapshot:
         definition: what the study is made from.
         trials: all trials, by number.
         budget: what it may spend in total; infinite if there is no limit.
+
+    Raises:
+        SettingError: if the budget is not a number.
     """
 
     definition: StudyDefinition
     trials: tuple[Trial, ...]
     budget: float = math.inf
+
+    def __post_init__(self) -> None:
+        number = as_number(self.budget)
+        if number is None or math.isnan(number):
+            raise SettingError(f"the budget must be a number, or infinite for no limit, got {self.budget!r}")
 
     @cached_property
     def spent(self) -> float:
@@ -62,7 +71,7 @@ class Snapshot:
 
     @property
     def best(self) -> Trial | None:
-        """The best observed trial at the target fidelity, None if there is none."""
+        """The best observed trial at the target fidelity that is not excluded, None if there is none."""
         return self.history.incumbent
 
     @property
@@ -91,6 +100,11 @@ class Snapshot:
         return self._in_state(TrialState.FAILED, TrialState.LOST)[::-1]
 
     @property
+    def excluded(self) -> tuple[Trial, ...]:
+        """Trials that a person has excluded."""
+        return tuple(trial for trial in self.trials if trial.excluded)
+
+    @property
     def has_work(self) -> bool:
         """Whether a trial is queued, or the rest of the budget pays for another run."""
         return bool(self.queued) or bool(self.history.affordable)
@@ -110,6 +124,6 @@ class Snapshot:
         return tuple(trial for trial in self.trials if trial.state in states)
 
     def _usage(self, rung: Fidelity) -> FidelityUsage:
-        here = [trial for trial in self.trials if trial.fidelity == rung]
+        here = [trial for trial in self.trials if trial.fidelity.name == rung.name]
         given = sum(trial.given for trial in here)
         return FidelityUsage(rung, len(here) - given, given, float(exact_sum(trial.cost for trial in here)))

@@ -3,6 +3,9 @@
 A categorical parameter takes one column of the cube per choice, the others take one column. `snap` maps any point of
 the cube to the nearest one that encodes a valid design, `decode(snap(u))` is that design, and `encode` gives back the
 same point, bit for bit. So every suggestion is valid, and two suggestions of the same design are the same point.
+
+Bounds may change during a study. Designs outside of the present ones are encoded outside of the cube, and nothing
+suggests them; `SearchSpace.place` says which of them a model may use.
 """
 
 from __future__ import annotations
@@ -24,6 +27,12 @@ Params = dict[str, Any]
 
 _FINEST_BITS = 40
 """Resolution of a real parameter, 2**-40 of its range: finer than simulators need, coarser than rounding errors."""
+
+MARGIN = 0.5
+"""How far outside of the unit cube a design may be for a model to use it."""
+
+MOST_COLUMNS = 10_000
+"""Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
 
 _BEYOND_FLOATS = 2**1024
 """The smallest power of two that is too large for a float."""
@@ -52,7 +61,11 @@ class Parameter(Protocol):
 
     @abstractmethod
     def encode(self, value: Any) -> NDArray[np.float64]:
-        """The value's columns in the unit cube, shape `(width,)`."""
+        """The value's columns in the unit cube, shape `(width,)`; outside of it for a number outside of the bounds.
+
+        Raises:
+            SpaceError: if the value has no place: a choice that there is not, a number <= 0 on a log scale.
+        """
         ...
 
     @abstractmethod
@@ -107,8 +120,9 @@ class Real:
 
     def encode(self, value: Any) -> NDArray[np.float64]:
         start, end = self._ends
-        position = (math.log(value) if self.log else value) - start
-        return self.snap(np.array([[position / (end - start)]]))[0]
+        position = (_log(value) if self.log else value) - start
+        columns = np.array([[position / (end - start)]])
+        return (self.snap(columns) if self.low <= value <= self.high else columns)[0]
 
     def decode(self, columns: NDArray[np.float64]) -> float:
         (unit,) = self.snap(columns[None, :])[0].tolist()
@@ -181,6 +195,8 @@ class Integer:
         return int(number)
 
     def encode(self, value: Any) -> NDArray[np.float64]:
+        if self.log:
+            _log(value)
         return self._units(np.array([float(value)]))
 
     def decode(self, columns: NDArray[np.float64]) -> int:
@@ -223,13 +239,15 @@ class Categorical:
             raise SpaceError(f"the choices of Categorical must be a list or tuple, got {self.choices!r}")
         if len(self.choices) < 2:
             raise SpaceError(f"Categorical needs at least two choices, got {list(self.choices)!r}")
-        for position, choice in enumerate(self.choices):
+        seen: set[tuple[bool, Hashable]] = set()
+        for choice in self.choices:
             if not isinstance(choice, Hashable):
                 raise SpaceError(f"the choices of Categorical must be hashable, got {choice!r}")
             if not _same(choice, choice):
                 raise SpaceError(f"a choice of Categorical must be equal to itself (NaN is not), got {choice!r}")
-            if any(_same(choice, other) for other in self.choices[:position]):
+            if (isinstance(choice, bool), choice) in seen:  # the equality of `_same`
                 raise SpaceError(f"the choices of Categorical must differ, got {choice!r} twice")
+            seen.add((isinstance(choice, bool), choice))
 
     @property
     def width(self) -> int:
@@ -276,7 +294,8 @@ class SearchSpace:
         parameters: name -> `Real`, `Integer` or `Categorical`.
 
     Raises:
-        SpaceError: if there is no parameter, a name is not a non-empty string, or a value is not a parameter.
+        SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, or the unit
+            cube would have too many columns.
     """
 
     parameters: Mapping[str, Parameter]
@@ -291,6 +310,8 @@ class SearchSpace:
                 raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
             if not isinstance(parameter, Parameter) or isinstance(parameter, type):
                 raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+        if self.dimension > MOST_COLUMNS:
+            raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -327,8 +348,33 @@ class SearchSpace:
                 raise SpaceError(f"parameter {name!r}: {error}") from None
         return values
 
+    def contains(self, params: Mapping[str, Any]) -> bool:
+        """Whether these are valid values of all parameters."""
+        try:
+            self.validate(params)
+        except SpaceError:
+            return False
+        return True
+
+    def place(self, params: Mapping[str, Any]) -> NDArray[np.float64] | None:
+        """The point that encodes `params`, which may be outside of the unit cube after the bounds were narrowed.
+
+        Returns:
+            The point; None if a value has no place in this space, or is outside of the present bounds by more than
+            half of their distance: too far to say something about the designs inside.
+        """
+        try:
+            point = self.encode(params)
+        except SpaceError:
+            return None
+        return point if np.all((point >= -MARGIN) & (point <= 1 + MARGIN)) else None
+
     def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
-        """The point of the unit cube that encodes valid `params`, shape `(dimension,)`."""
+        """The point that encodes `params`, shape `(dimension,)`: of the unit cube if they are valid.
+
+        Raises:
+            SpaceError: if a value has no place in this space.
+        """
         return np.concatenate([parameter.encode(params[name]) for name, parameter in self.parameters.items()])
 
     def decode(self, unit_x: NDArray[np.float64]) -> Params:
@@ -379,6 +425,12 @@ def _plain_number(value: Any) -> float | int | None:
             return None if math.isnan(number) else number
         return number if abs(number) < _BEYOND_FLOATS else None
     return None
+
+
+def _log(value: float) -> float:
+    if value <= 0:
+        raise SpaceError(f"expected a number above 0 on a log scale, got {value!r}")
+    return math.log(value)
 
 
 def _same(choice: Any, value: Any) -> bool:

@@ -43,6 +43,22 @@ assert not heavy, heavy
         assert command in process.stdout
 
 
+def test_python_dash_m_is_the_command():
+    module = [sys.executable, "-m", "fidelium"]
+    version = subprocess.run([*module, "--version"], capture_output=True, text=True, check=False, timeout=120)
+    assert (version.returncode, version.stdout) == (0, f"fidelium {__version__}\n")
+    mistake = subprocess.run([*module, "run", "/nope.yaml"], capture_output=True, text=True, check=False, timeout=120)
+    assert (mistake.returncode, mistake.stdout) == (2, "")
+    assert mistake.stderr.startswith("error: cannot read /nope.yaml")
+    assert mistake.stderr.count("\n") == 1
+    imported = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "fidelium", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "python -m fidelium" in imported.stdout
+    modules = {line.rpartition("|")[2].strip() for line in imported.stderr.splitlines()}
+    assert not {"jax", "numpy", "scipy", "pandas", "plotly"} & modules
+
+
 def test_the_version():
     process = run("--version")
     assert process.stdout == f"fidelium {__version__}\n"

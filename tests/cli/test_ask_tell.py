@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 
 import pytest
 
@@ -91,6 +92,17 @@ def test_tell_reads_json_from_stdin(call, study, storage, monkeypatch) -> None:
         (["-"], '{"number": 0, "valeu": 1}', "expected JSON like"),
         (["-"], '{"number": 0.5, "value": 1}', "must be a whole number from 0, got 0.5"),
         (["-"], '{"number": 0, "value": "1"}', "value must be a number, got '1'"),
+        (["-"], "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        (["-"], '{"number": 0, "value": ' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply"),
+        (["-"], '{"number": 0, "value": ' + "[" * 500 + "]" * 500 + "}", "value must be a number, got [[["),
+        (["-"], '{"number": 0, "value": ' + "9" * 6000 + "}", "a number has 6000 digits"),
+        (["-"], '{"number": ' + "9" * 6000 + ', "value": 1}', "a number has 6000 digits"),
+        (["-"], '{"number": ' + "9" * 300 + ', "value": 1}', "this study has no trial 999"),
+        (["-"], '{"number": 0, "value": 1, "value": 2}', "a key is given twice: 'number', 'value', 'value'"),
+        (["-"], '{"number": 0, "value": 1, "measured_cost": 1e999}', "a measured cost is a finite number"),
+        (["-"], '{"number": 0, "value": 1, "measured_cost": NaN}', "measured_cost must be a number >= 0, got nan"),
+        (["9" * 6000, "1"], "", "must be a whole number from 0, got '999"),
+        (["0", "x" * 6000], "", "a value must be a number, got 'xxx"),
     ],
 )
 def test_bad_input_is_one_line_and_changes_nothing(
@@ -105,6 +117,23 @@ def test_bad_input_is_one_line_and_changes_nothing(
     assert answer.err.count("\n") == 1
     assert message in answer.err
     assert study.trials == before
+
+
+@pytest.mark.parametrize("budget", ["nan", "-nan", "much", "0x1"])
+def test_a_budget_that_is_not_a_number_is_refused_and_asks_nothing(call, study, storage, budget) -> None:
+    answer = call("ask", storage, f"--budget={budget}")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert study.trials == ()
+
+
+def test_a_path_that_is_not_text_is_not_a_traceback(call, study, storage, tmp_path) -> None:
+    strange = os.fsdecode(b"strange-\xff.db")
+    answer = call("status", f"sqlite:///{tmp_path}/{strange}")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    assert "udcff.db has these studies: none yet" in answer.err
 
 
 def test_a_trial_is_recorded_once(call, study, storage) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fidelium import load_study
 from fidelium.history import TrialState
 from fidelium.storage import open_storage
 
@@ -216,3 +217,46 @@ def test_the_strategy_of_the_command_line_replaces_that_of_the_file(study_file, 
     assert "--option must look like name=value" in call("run", path, "--option", "quick").err
     wrong = call("run", path, "--strategy", "dnn-mfbo-paper", "--option", "architecture={depths: [3]}")
     assert "architecture must be 'search', 'quick', or a mapping with depths, widths" in wrong.err
+
+
+def test_a_changed_file_is_taken_up_with_a_line_for_every_difference(call, study_file, tmp_path) -> None:
+    assert call("run", study_file()).code == 0
+    trials = load_study(f"sqlite:///{tmp_path}/parabola.db").trials
+    changed = {"x: {type: real, low: 0, high: 1}": "x: {type: real, low: 0.4, high: 2}", "cost: 5": "cost: 6"}
+    path = study_file(24, **changed)
+    assert "changed" not in call("predict", path, "--at", "x=1", "--at", "count=1", "--at", "kind=steel").err
+    assert load_study(f"sqlite:///{tmp_path}/parabola.db").changes() == ()  # looking changes nothing
+    answer = call("run", path)
+    assert answer.code == 0
+    first, second, third, fourth, *_ = answer.err.splitlines()
+    assert first == f"changed: bounds of x: 0..1 -> 0.4..2; {len(trials)} trials kept"
+    assert second == f"changed: cost of fine: 5 -> 6 for new trials; {len(trials)} trials kept"
+    assert third.startswith("changed: ")
+    assert "trials are outside of the present bounds" in third
+    assert fourth == f"resuming with {len(trials)} trials, 12 of 24 spent"
+    study = load_study(f"sqlite:///{tmp_path}/parabola.db")
+    assert study.trials[: len(trials)] != ()
+    assert {trial.cost for trial in study.trials[: len(trials)]} == {1, 5}
+    assert all(study.space.contains(trial.params) for trial in study.trials[len(trials) :])
+    assert study.spent == 24
+    assert [change.action for change in study.changes()] == ["redefine"]
+
+
+def test_a_file_about_another_problem_is_refused_in_one_line_that_says_what_to_do(call, study_file) -> None:
+    assert call("run", study_file()).code == 0
+    answer = call("run", study_file(**{"direction: minimize": "direction: maximize"}))
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    assert "the direction was minimize and is maximize; give the new one another name, and take over" in answer.err
+
+
+def test_a_default_initial_design_that_is_too_dear_for_the_budget_is_reduced_and_said(call, study_file) -> None:
+    path = study_file(30, **{"initial: {coarse: 2, fine: 2}\n": ""})
+    answer = call("run", path)
+    assert answer.code == 0
+    assert answer.err.startswith(
+        "a new study 'parabola' with random, 30 to spend; initial design reduced to a third of that: "
+        "5 of 16 coarse, 1 of 7 fine\n"
+    )
+    again = study_file(400, **{"initial: {coarse: 2, fine: 2}\n": ""})
+    assert "reduced" not in call("ask", again).err

@@ -13,7 +13,8 @@ from fidelium.cli import main
 from fidelium.config.load import Failures, load_study_file
 from fidelium.config.schema import parse_duration, study_schema
 from fidelium.config.yaml_document import parse_scalar
-from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, PythonFunction, ResultFile
+from fidelium.execution.python_function import PythonFunction
+from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, ResultFile
 from fidelium.fidelity import Fidelity
 from fidelium.history import Direction, Trial
 from fidelium.space import Categorical, Integer, Real
@@ -68,6 +69,7 @@ def write(tmp_path):
     """Writes a study file with the files it uses."""
     for name in ("solve", "mesh.msh", "solve.py", "post.py", "python"):
         (tmp_path / name).touch()
+    (tmp_path / "post.py").write_text("def mass(folder): return 1.0")
     (tmp_path / "deck.inp.j2").write_text("{{ young }} {{ fidelity }}")
 
     def write_file(text):
@@ -144,7 +146,7 @@ def test_defaults(write, tmp_path):
         ("{file: t.csv, column: 2, delimiter: space}", CsvCell("t.csv", 2, delimiter="space")),
         ("{file: t.csv, column: mass, row: last}", CsvCell("t.csv", "mass")),
         ("{regex: 'v=(.*)'}", Pattern("v=(.*)", "stdout.txt")),
-        ("{python: 'package.module:mass'}", PythonFunction("package.module", "mass")),
+        ("{python: 'os.path:getsize'}", PythonFunction("os.path", "getsize")),
     ],
 )
 def test_result_rules(write, result, rule):
@@ -246,6 +248,7 @@ def test_the_starter_is_a_study_that_runs(tmp_path):
 
 def test_every_comment_of_the_starter_can_be_switched_on(tmp_path):
     write_starter(tmp_path)
+    (tmp_path / "post.py").write_text("def mass(folder): return 1.0")
     (tmp_path / "deck.inp.j2").write_text("{{ height }}")
     lines = (tmp_path / "study.yaml").read_text(encoding="utf-8").splitlines()
     settings = [line.removeprefix("# ") for line in lines if line.startswith("# ") and line[2:].split(":")[0].islower()]

@@ -93,7 +93,7 @@ ERRORS = [  # what is replaced, by what, the line, the key, the message
     ("file: out.txt", "regex: mass", 23, "result", "'mass' needs a group (...) around the number"),
     ("file: out.txt", "regex: (", 23, "result", "'(' is not a valid regular expression"),
     ("file: out.txt", "python: post.py", 23, "result", "expected file.py:function or module:function"),
-    ("file: out.txt", "python: gone.py:f", 24, "result.python", "file not found"),
+    ("file: out.txt", "python: gone.py:f", 24, "result.python", "No such file"),
     ("out.txt", "../out.txt", 23, "result", "expected a file inside the trial's folder, got '../out.txt'"),
     ("out.txt", "o\n  column: [1]", 25, "result.column", "expected a column's name, or its position from 0, got [1]"),
     ("out.txt", "o\n  column: a\n  row: first", 26, "result.row", "expected a row's position from 0, or last"),

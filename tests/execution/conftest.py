@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fidelium.execution.base import Measurement
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fidelium.errors import EvaluationError
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.run_folder import safe_name
 from fidelium.execution.substitution import fill
 from fidelium.fidelity import Fidelity

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fidelium.errors import EvaluationError, FidelityError, SettingError
+from fidelium.errors import FidelityError, SettingError, SetupError
 from fidelium.execution.base import Measurement
-from fidelium.execution.program import Command, ExternalProgram
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
 from fidelium.execution.result_rules import Pattern
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
@@ -147,5 +148,5 @@ def test_an_invalid_command_is_rejected_at_construction(settings, message):
 
 def test_runs_must_be_a_folder(lab):
     lab.runs.write_text("no folder")
-    with pytest.raises(EvaluationError, match=r"cannot create the folder .*Not a directory"):
+    with pytest.raises(SetupError, match=r"cannot create the folder .*runs is not a folder|Not a directory"):
         lab.run((sys.executable,))

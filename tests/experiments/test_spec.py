@@ -81,6 +81,12 @@ def test_recommendations_are_asked_at_every_checkpoint_and_evenly():
     ("text", "message"),
     [
         ("[", "is not YAML"),
+        ("[" * 100_000, "is not YAML: nested too deeply"),
+        (
+            "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" for i in range(9)),
+            "too many values",
+        ),
+        ("when: 2020-13-45", "name: Field required"),
         ("- a", "must have name, problems, strategies and seeds"),
         (TEXT.replace("seeds: 0-1", ""), "seeds: Field required"),
         (TEXT.replace("0-1", "one"), "seeds must look like 0-4 or 0,3,7, got 'one'"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fidelium.storage.base import never
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
 from fidelium.testing.storage_cases import StorageCase as Case
@@ -90,8 +91,15 @@ class Spendthrift(MemoryStudy):
 class Greedy(MemoryStudy):
     """Gives the turn to all."""
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
-        return MemoryStudy.take_turn(self, holder, seconds) or True
+    def take_turn(self, holder: str, seconds: float, has_ended: Any = never) -> bool:
+        return MemoryStudy.take_turn(self, holder, seconds, has_ended) or True
+
+
+class Patient(MemoryStudy):
+    """Waits for dead holders of a turn."""
+
+    def take_turn(self, holder: str, seconds: float, has_ended: Any = never) -> bool:
+        return MemoryStudy.take_turn(self, holder, seconds)
 
 
 class Blind(MemoryStudy):
@@ -109,7 +117,33 @@ class Deaf(MemoryStudy):
         self.trials()
 
 
+class Discreet(MemoryStudy):
+    """Does not say who has changed what."""
+
+    def changes(self) -> Any:
+        return MemoryStudy.changes(self)[:0]
+
+
+class Inflationary(MemoryStudy):
+    """Charges all trials what they cost now."""
+
+    def trials(self) -> Any:
+        return tuple(replace(trial, charged=None) for trial in MemoryStudy.trials(self))
+
+
+class Unforgiving(MemoryStudy):
+    """Restores nothing."""
+
+    def amend(self, number: int, action: Any, who: str, reason: Any = None, outcome: Any = None) -> Any:
+        amended = MemoryStudy.amend(self, number, action, who, reason, outcome)
+        return replace(amended, excluded=amended.excluded or action == "restore")
+
+
 CAUGHT_BY = {
+    Patient: laws.a_dead_holders_turn_is_free,
+    Discreet: laws.changes_say_who_when_and_why,
+    Inflationary: laws.charged_costs_stay,
+    Unforgiving: laws.people_may_exclude_and_restore,
     Forgetful: laws.a_late_worker_is_refused,
     Generous: laws.queued_trials_are_claimed_in_order,
     Overwriting: laws.numbers_have_no_gaps,

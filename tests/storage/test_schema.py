@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError
 from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Direction, Trial, TrialState
+from fidelium.history import Change, Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 from fidelium.storage import open_storage, schema_version, upgrade
 from fidelium.storage.sql import schema
@@ -105,19 +105,49 @@ def test_a_newer_schema_is_refused(url):
     storage.create(make_definition("s"))
     storage.close()
     run_sql(url, "UPDATE fidelium_schema SET version_num = '99'")
+    message = rf"newer fidelium \(schema 99, this one knows {schema.CURRENT}\); update fidelium"
     for use in (open_storage, upgrade):
-        with pytest.raises(StorageError, match=r"newer fidelium \(schema 99, this one knows 1\); update fidelium"):
+        with pytest.raises(StorageError, match=message):
             use(url)
     assert schema_version(url) == 99
 
 
-def test_an_older_schema_is_refused_until_it_is_upgraded(url, monkeypatch):
-    storage = open_storage(url)
-    storage.create(make_definition("s"))
-    storage.close()
-    monkeypatch.setattr(schema, "CURRENT", 2)
+def make_schema_1(url: str) -> None:
+    """The frozen study of schema 1, in any kind of database."""
+    make_empty(url)
+    with _existing(url) as database:
+        database.write(lambda connection: schema.migrate(connection, "1"))
+    frozen = sa.create_engine(f"sqlite:///{FROZEN / 'schema_1.db'}", poolclass=sa.NullPool)
+    engine = sa.create_engine(parse_address(url).url, poolclass=sa.NullPool)
+    for name in ("fidelium_studies", "fidelium_trials"):
+        table = sa.Table(name, sa.MetaData(), autoload_with=frozen)
+        with frozen.connect() as old, engine.begin() as new:
+            new.execute(table.insert(), [row._asdict() for row in old.execute(table.select())])
+
+
+def test_an_older_schema_is_refused_until_it_is_upgraded(url):
+    make_schema_1(url)
     with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 2\).*fidelium storage upgrade"):
         open_storage(url)
+    assert upgrade(url) == (1, 2)
+    storage = open_storage(url)
+    store = storage.open("plate ä")
+    trials = store.trials()
+    assert [trial.cost for trial in trials] == [0, 2.5, 1, 2.5, 1, 2.5, 2.5, 1]  # the first one was given
+    assert [trial.charged for trial in trials] == [None] * 8  # which is what the fidelities cost
+    assert not any(trial.excluded for trial in trials)
+    assert store.changes() == ()
+    dearer = FidelityLadder((Fidelity("coarse", 3), Fidelity("fine", 30)))
+    store.redefine(replace(store.definition, ladder=dearer), "ada@host")
+    assert [trial.cost for trial in store.trials()] == [0, 2.5, 1, 2.5, 1, 2.5, 2.5, 1]
+    storage.close()
+
+
+def test_a_damaged_study_does_not_stop_an_upgrade(url):
+    make_schema_1(url)
+    run_sql(url, "UPDATE fidelium_studies SET record = 'damaged'")
+    assert upgrade(url) == (1, 2)
+    assert open_and_close(url) == ("plate ä",)
 
 
 def test_a_version_that_is_none_is_refused(url):
@@ -199,6 +229,37 @@ def test_schema_1_is_read_as_it_was_written(tmp_path):
         Trial(5, params[5], high, queued, worker="host:3", started=1013.25),
         Trial(6, params[5], high, running, worker="host:4", started=1019.25, heartbeat=1020.25),
         Trial(7, params[5], low, running, started=1021.25),
+    )
+
+
+def test_schema_2_is_read_as_it_was_written(tmp_path):
+    file = shutil.copy(FROZEN / "schema_2.db", tmp_path / "study.db")
+    assert schema_version(f"sqlite:///{file}") == 2
+    upgrade(f"sqlite:///{file}")
+    storage = open_storage(f"sqlite:///{file}")
+    store = storage.open("plate ä")
+    low, high = Fidelity("coarse", 1.5), Fidelity("fine", 4)
+    trials, changes = store.trials(), store.changes()
+    assert store.definition.ladder == FidelityLadder((low, high))
+    storage.close()
+    done, failed, queued = TrialState.DONE, TrialState.FAILED, TrialState.QUEUED
+    assert [(trial.fidelity, trial.cost) for trial in trials[:3]] == [(low, 0), (high, 2.5), (low, 1)]
+    assert [trial.cost for trial in trials] == [0, 2.5, 1, 2.5, 1, 2.5, 2.5, 1, 4, 4, 4, 4]
+    assert [trial.number for trial in trials if trial.excluded] == [1]
+    params = {"x": 0.1 + 0.2, "r": 1e-9, "n": 1, "c": "ä\0\ud800"}
+    assert trials[8:] == (
+        Trial(8, params, high, queued, started=1023.25),
+        Trial(9, params, high, failed, reason="no licence", started=1025.25, finished=1026.25),
+        Trial(10, params, high, done, 0.75, measured_cost=3.0, started=1027.25, finished=1035.25),
+        Trial(11, params, high, failed, reason="no licence", started=1029.25, finished=1030.25),
+    )
+    assert changes == (
+        Change(1022.25, "ada@host", "redefine", None, "coarse costs 1.5, fine 4"),
+        Change(1031.25, "ada@host", "exclude", 1, "wrong mesh"),
+        Change(1032.25, "bob@host", "retry", 8, "[before: failed: no licence]"),
+        Change(1033.25, "bob@host", "exclude", 9, ""),
+        Change(1034.25, "bob@host", "restore", 9, "a mistake"),
+        Change(1035.25, "bob@host", "correct", 10, "read by hand [before: failed: no licence]"),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +13,16 @@ from scipy.stats import qmc
 from fidelium.errors import FidelityError, SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Query
+from fidelium.numbers import exact_sum
 from fidelium.randomness import Key
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.strategies.initial_design import default_sizes, initial_design, unasked_point, validated_sizes
+from fidelium.strategies.initial_design import (
+    default_sizes,
+    initial_design,
+    sizes_within,
+    unasked_point,
+    validated_sizes,
+)
 
 LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("medium", 10), Fidelity("high", 100)))
 PLANE = SearchSpace({"a": Real(-5, 10), "b": Real(0, 15)})
@@ -101,3 +110,47 @@ def test_unasked_points_avoid_pending_ones_of_the_same_fidelity_only(history_of)
         assert SMALL.decode(unasked_point(history_of(SMALL), pending, 0, Key((number,)))) == every[-1]
     elsewhere = {str(SMALL.decode(unasked_point(history_of(SMALL), pending, 1, Key((n,))))) for n in range(40)}
     assert len(elsewhere) == 8
+
+
+COSTS = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=4, unique=True).map(sorted)
+
+
+@given(COSTS, st.data())
+def test_reduced_sizes_stay_within_the_limit_and_waste_no_affordable_point_at_the_top(costs, data):
+    ladder = FidelityLadder(tuple(Fidelity(f"f{m}", cost) for m, cost in enumerate(costs)))
+    sizes = {name: data.draw(st.integers(0, 30)) for name in ladder.names}
+    limit = Fraction(repr(data.draw(st.floats(0, 2e4))))
+    reduced = sizes_within(sizes, ladder, limit)
+    cost = exact_sum({rung.cost: reduced[rung.name] for rung in ladder})
+    assert list(reduced) == list(ladder.names)
+    assert all(0 <= reduced[name] <= sizes[name] for name in sizes)
+    assert cost <= limit
+    if exact_sum({rung.cost: sizes[rung.name] for rung in ladder}) <= limit:
+        assert reduced == sizes
+    top = ladder.target
+    if 2 * exact_sum([top.cost]) <= limit and sizes[top.name]:
+        assert reduced[top.name] >= 1
+    assert reduced[top.name] == sizes[top.name] or cost + exact_sum([top.cost]) > limit
+
+
+@pytest.mark.parametrize(
+    ("costs", "sizes", "limit", "expected"),
+    [
+        ((1, 10), (19, 6), 40, (19, 2)),  # 39: the starter study with its budget of 120
+        ((1, 100), (10, 2), 101, (10, 0)),  # one at the target would leave one point below
+        ((1, 100), (10, 2), 200, (10, 1)),
+        ((1, 10, 100), (10, 3, 2), Fraction(500, 3), (10, 3, 1)),
+        ((5, 10), (10, 7), 40, (4, 2)),
+        ((1, 10), (19, 6), 0, (0, 0)),
+        ((0.1,), (9,), Fraction("0.3"), (3,)),  # exact, though 0.3 / 0.1 < 3 in floats
+    ],
+)
+def test_reduced_sizes_by_hand(costs, sizes, limit, expected):
+    ladder = FidelityLadder(tuple(Fidelity(f"f{m}", cost) for m, cost in enumerate(costs)))
+    reduced = sizes_within(dict(zip(ladder.names, sizes, strict=True)), ladder, Fraction(limit))
+    assert tuple(reduced.values()) == expected
+
+
+def test_a_smaller_design_is_the_beginning_of_a_larger_one():
+    small, large = (initial_design(MIXED, LADDER, {"low": count}, Key((5,))) for count in (3, 30))
+    assert small == large[:3]

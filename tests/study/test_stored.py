@@ -98,14 +98,6 @@ def test_a_study_goes_on_if_it_is_the_same(url):
     again = make(url, load_if_exists=True, strategy="sf-ei")
     assert again.spent == 30
     assert again.strategy == "sf-ei"
-    with pytest.raises(SettingError, match="has other direction: maximize there, minimize here"):
-        make(url, load_if_exists=True, direction="minimize")
-    with pytest.raises(SettingError, match="has other parameters"):
-        fd.create_study(
-            {"x": fd.Real(0, 2)}, LADDER, direction="maximize", storage=url, name="plate", load_if_exists=True
-        )
-    with pytest.raises(SettingError, match="has other fidelities"):
-        fd.create_study(SPACE, LADDER[:1], direction="maximize", storage=url, name="plate", load_if_exists=True)
 
 
 def test_a_strategy_object_must_be_brought_again(url, fake):

@@ -93,14 +93,14 @@ class Designs:
 
 
 def incumbents(history: History) -> NDArray[np.float64]:
-    """The best designs seen, target first, one per fidelity that has been observed."""
-    seen = [o.unit_x[np.argmax(o.y)] for o in reversed(history.observations) if len(o)]
+    """The best designs seen within the present bounds, target first, one per fidelity that has been observed."""
+    seen = [o.unit_x[np.argmax(o.y)] for o in reversed(history.inside) if len(o)]
     return np.array(seen).reshape(len(seen), history.space.dimension)
 
 
 def best_target_value(posterior: Posterior, history: History) -> float | None:
-    """The best value observed at the target, in the model's units; None if there is none."""
-    y = history.observations[-1].y
+    """The best value observed at the target within the present bounds, in the model's units; None if there is none."""
+    y = history.inside[-1].y
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
 
 

@@ -163,7 +163,7 @@ def doublings(asked: Sequence[int], costs: Sequence[float]) -> list[int]:
 
 def _asked(history: History) -> list[int]:
     """The fidelities this study asked, in their order; observations the user brought are not among them."""
-    return [history.ladder.index(trial.fidelity) for trial in history.trials if not trial.given]
+    return [history.ladder.index(trial.fidelity.name) for trial in history.trials if not trial.given]
 
 
 def _range(posterior: Posterior, history: History) -> float:

@@ -77,7 +77,10 @@ def effective_best(posterior: Posterior, history: History) -> float:
 
     The effective best solution of Huang et al. (2006), u(x) = mean - c std with their c = 1; in the model's units.
     """
-    means, variances = marginals_at(posterior, np.concatenate([seen.unit_x for seen in history.observations]))
+    designs = np.concatenate([seen.unit_x for seen in history.inside])
+    if not len(designs):  # all are outside of the present bounds
+        designs = np.concatenate([seen.unit_x for seen in history.observations])
+    means, variances = marginals_at(posterior, designs)
     return float(means[np.argmax(means[:, -1] - np.sqrt(variances[:, -1])), -1])
 
 

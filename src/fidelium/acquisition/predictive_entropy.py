@@ -256,7 +256,7 @@ class PredictiveEntropySearch:
         with stage("fstar"):
             stars = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, star_key)
             unit_x = history.space.snap(stars.unit_x)
-            rivals = _best(history.observations[-1], self.rivals)
+            rivals = _best(history.inside[-1], self.rivals)
             context = maximisers(process, len(history.ladder) - 1, rivals, unit_x)
         with stage("search"):
             centres = np.concatenate([incumbents(history), unit_x])

@@ -6,6 +6,7 @@ Each command imports heavy packages only when it runs, so `--help` is fast.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from typing import Annotated
 
@@ -14,12 +15,15 @@ import typer
 from fidelium import __version__
 from fidelium.cli.ask_tell import ask, tell
 from fidelium.cli.bench import bench
+from fidelium.cli.check import check
 from fidelium.cli.demo import demo
 from fidelium.cli.export_import import export, import_
 from fidelium.cli.init import init, schema
 from fidelium.cli.inspect import best, predict, problems, recommend, status, strategies
 from fidelium.cli.output import examples
 from fidelium.cli.plot import plot
+from fidelium.cli.repair import changes, exclude, restore, retry
+from fidelium.cli.reread import reread
 from fidelium.cli.run import run, worker
 from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
@@ -38,12 +42,21 @@ _GC_THRESHOLD = 50_000
 """New objects before a garbage collection. With Python's default of 700, collecting takes 10 % of a short command."""
 
 _RUN, _INSPECT, _DATA, _BUILT_IN = "Run a study", "Inspect a study", "Import and export", "Built in"
+_REPAIR = "Repair a study"
 
 app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
 app.command(
     epilog=examples("fidelium run study.yaml", "fidelium run study.yaml --workers 4 --budget 500"), rich_help_panel=_RUN
 )(run)
 app.command(epilog=examples("fidelium worker study.yaml --workers 2"), rich_help_panel=_RUN)(worker)
+app.command(
+    epilog=examples(
+        "fidelium check study.yaml",
+        "fidelium check study.yaml --trial",
+        "fidelium check study.yaml --trial --fidelity coarse --at height=0.1 --keep",
+    ),
+    rich_help_panel=_RUN,
+)(check)
 app.command(
     epilog=examples("fidelium ask study.yaml", "fidelium ask sqlite:///study.db --name beam"), rich_help_panel=_RUN
 )(ask)
@@ -70,6 +83,15 @@ app.command(
 )(predict)
 app.add_typer(plot, name="plot", rich_help_panel=_INSPECT)
 app.command(
+    epilog=examples("fidelium retry study.yaml --failed", "fidelium retry study.yaml 12 17"), rich_help_panel=_REPAIR
+)(retry)
+app.command(
+    epilog=examples("fidelium reread study.yaml --dry-run", "fidelium reread study.yaml 12 17"), rich_help_panel=_REPAIR
+)(reread)
+app.command(epilog=examples('fidelium exclude study.yaml 12 --reason "wrong mesh"'), rich_help_panel=_REPAIR)(exclude)
+app.command(epilog=examples("fidelium restore study.yaml 12"), rich_help_panel=_REPAIR)(restore)
+app.command(epilog=examples("fidelium changes study.yaml --json"), rich_help_panel=_REPAIR)(changes)
+app.command(
     epilog=examples("fidelium export study.yaml trials.csv", "fidelium export study.yaml trials.parquet"),
     rich_help_panel=_DATA,
 )(export)
@@ -92,6 +114,9 @@ app.add_typer(bench, name="bench", rich_help_panel=_BUILT_IN)
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends with one line on stderr and exit code 2."""
     gc.set_threshold(_GC_THRESHOLD)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path may hold bytes that are not text
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments or ["--help"], standalone_mode=False)

@@ -14,6 +14,12 @@ from fidelium.cli.options import Name, Where
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
 
+SHOWN = 200
+"""Characters of a bad input that an error shows at most."""
+
+LONGEST_INTEGER = 300
+"""Digits of a whole number at most: one with more may be beyond all floats, and Python refuses to read 4300."""
+
 _FIELDS = ("number", "value", "failed", "measured_cost")
 
 
@@ -30,7 +36,7 @@ def ask(
     """
     found = find(where, name)
     file_budget = math.inf if found.budget is None else found.budget
-    with open_study(found, create=True) as study:
+    with open_study(found, create=True, take_up=True) as study:
         try:
             trial = study.ask(file_budget if budget is None else budget)
         except BudgetError as error:  # not a usage error: this ends a script's loop
@@ -83,24 +89,46 @@ def _read_stdin() -> dict[str, Any]:
         SettingError: if it is not an object with known keys.
     """
     form = '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost"'
+    text = ""
     try:
-        result = json.load(sys.stdin)
+        text = sys.stdin.read()
+        result = json.loads(text, parse_int=_bounded_integer, object_pairs_hook=_without_duplicates)
     except ValueError as error:  # includes UnicodeDecodeError
         raise SettingError(f"expected JSON like {form} on stdin; this is not JSON: {error}") from None
+    except RecursionError:
+        raise SettingError(f"expected JSON like {form} on stdin; this is nested too deeply: {_start(text)}") from None
     if not isinstance(result, dict) or not set(result) <= set(_FIELDS) or "number" not in result:
-        raise SettingError(f"expected JSON like {form} on stdin, got {json.dumps(result)[:200]}")
+        raise SettingError(f"expected JSON like {form} on stdin, got {_start(text)}")
     return result
+
+
+def _start(given: object) -> str:
+    """What was given, in one line that is not too long."""
+    shown = repr(given)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+
+
+def _bounded_integer(text: str) -> int:
+    if len(text) > LONGEST_INTEGER:
+        raise ValueError(f"a number has {len(text)} digits")
+    return int(text)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(f"a key is given twice: {', '.join(repr(key[:SHOWN]) for key, _ in pairs[:SHOWN])}")
+    return dict(pairs)
 
 
 def _parse_value(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        raise SettingError(f"a value must be a number, got {text!r}") from None
+        raise SettingError(f"a value must be a number, got {_start(text)}") from None
 
 
 def _parse_number(number: object) -> int:
     text = "" if isinstance(number, (bool, float)) else str(number)
-    if not text.isascii() or not text.isdigit():
-        raise SettingError(f"a trial's number must be a whole number from 0, got {number!r}")
+    if not text.isascii() or not text.isdigit() or len(text) > LONGEST_INTEGER:
+        raise SettingError(f"a trial's number must be a whole number from 0, got {_start(number)}")
     return int(text)

@@ -62,7 +62,7 @@ def import_(
             ladder.index(fidelity)
         names = dict.fromkeys([*space.names, *exported_columns(space).values(), "fidelity", "value"])
         observed = read_observations(file, space, ladder, fidelity, _headers(column or [], list(names)))
-        study = study_in(storage, found, create=True)  # only now: an invalid file creates nothing
+        study = study_in(storage, found, create=True, take_up=True)  # only now: an invalid file creates nothing
         new = _without_imported(study, observed)
         for row in new:
             study.add_observation(row.params, row.fidelity, row.value)

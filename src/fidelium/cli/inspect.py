@@ -11,7 +11,18 @@ import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, design, duration, first_line, grid, number, print_json, visible
+from fidelium.cli.output import (
+    console,
+    counted,
+    design,
+    duration,
+    first_line,
+    grid,
+    number,
+    print_json,
+    truncated,
+    visible,
+)
 from fidelium.errors import NoDataError, SettingError
 
 if TYPE_CHECKING:
@@ -70,6 +81,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "budget": None if math.isinf(now.budget) else now.budget,
         "fidelities": [_usage_json(used) for used in now.usage],
         "best": None if best is None else trial_json(best),
+        "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
         "failures": [_failure_json(trial) for trial in now.failures],
     }
@@ -141,7 +153,12 @@ def _lines(now: Snapshot) -> list[str]:
         f"spent   {now.spent:g}{budget}",
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
-    return lines if best is None else [*lines, f"        {design(best.params)}"]
+    if best is not None:
+        lines.append(f"        {design(best.params)}")
+    if now.excluded:
+        numbers = truncated([str(trial.number) for trial in now.excluded], SHOWN)
+        lines.append(f"excluded: {', '.join(numbers)}")
+    return lines
 
 
 def _costs(now: Snapshot) -> Table:

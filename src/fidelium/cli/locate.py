@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidelium.cli.output import command
+from fidelium.cli.output import command, say, visible
 from fidelium.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Located:
         return command(*name.split(), self.where, *more, *named)
 
     def shown(self) -> str:
-        """The storage without its password."""
+        """The storage without its password, in printable characters."""
         from fidelium.storage.sql.url import parse_address
 
-        return str(parse_address(self.storage))
+        return str(parse_address(self.storage.encode("utf-8", "backslashreplace").decode()))
 
 
 def is_url(where: str) -> bool:
@@ -113,22 +113,23 @@ def open_store(found: Located) -> Iterator[StudyStore]:
 
 
 @contextmanager
-def open_study(found: Located, *, create: bool = False) -> Iterator[Study]:
-    """A study, with the strategy that its file names now.
+def open_study(found: Located, *, create: bool = False, take_up: bool = False) -> Iterator[Study]:
+    """A study as its file describes it now.
 
     Args:
         found: where it is.
         create: whether a study that does not exist yet is created from its file.
+        take_up: whether the file's definition replaces the stored one, with a line for each difference; otherwise it
+            holds for this command only.
 
     Raises:
-        FideliumError: as `open_store`, and if the parameters, fidelities or direction of the file are no longer those
-            of the study.
+        FideliumError: as `open_store`, and if the file is about another problem than the stored study.
     """
     with open_storage_of(found) as storage:
-        yield study_in(storage, found, create=create)
+        yield study_in(storage, found, create=create, take_up=take_up)
 
 
-def study_in(storage: Storage, found: Located, *, create: bool = False) -> Study:
+def study_in(storage: Storage, found: Located, *, create: bool = False, take_up: bool = False) -> Study:
     """The study of an open storage; see `open_study`."""
     from fidelium.study import load_study, start_study
 
@@ -136,7 +137,11 @@ def study_in(storage: Storage, found: Located, *, create: bool = False) -> Study
         return load_study(storage, existing_name(storage, found))
     if not create:
         existing_name(storage, found)
-    return start_study(found.file.definition, storage, load_if_exists=True)
+    return start_study(found.file.definition, storage, load_if_exists=True, announce=_announce if take_up else None)
+
+
+def _announce(change: str) -> None:
+    say(f"changed: {visible(change)}")
 
 
 @contextmanager

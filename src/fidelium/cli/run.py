@@ -59,7 +59,7 @@ def run(
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
-    with _executor(dask) as executor, open_study(found, create=True) as study:
+    with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
@@ -80,7 +80,7 @@ def worker(
     """
     found, file = find_file(where)
     file = _overridden(file, budget)
-    with open_study(found) as study:
+    with open_study(found, take_up=True) as study:
         if not quiet:
             say(f"joining: {_opening(study.snapshot(file.budget))}")
         _optimize(study, found, file, None, workers, quiet)
@@ -134,8 +134,18 @@ def _optimize(
 
 def _opening(now: Snapshot) -> str:
     if not now.trials:
-        return f"a new study {now.definition.name!r} with {now.definition.strategy_name}, {now.budget:g} to spend"
+        of = now.definition
+        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{_reduced_design(now)}"
     return f"resuming with {_so_far(now)}"
+
+
+def _reduced_design(now: Snapshot) -> str:
+    """The sizes of the initial design, if they are reduced because of the budget."""
+    usual, sizes = now.definition.initial, now.definition.initial_within(now.budget)
+    if sizes == usual:
+        return ""
+    listed = ", ".join(f"{sizes[name]} of {usual[name]} {visible(name)}" for name in sizes)
+    return f"; initial design reduced to a third of that: {listed}"
 
 
 def _so_far(now: Snapshot) -> str:

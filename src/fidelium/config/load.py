@@ -74,6 +74,9 @@ class StudyFile:
         return self.document.path
 
 
+MOST_ERRORS = 1000
+"""Errors of a file that are compared at most, to find the first one."""
+
 _EXPECTED = {
     "float_type": "a number",
     "int_type": "a whole number",
@@ -102,7 +105,7 @@ _SECTIONS: dict[str, type[Section]] = {
 def first_error(error: ValidationError, document: Document) -> ConfigError:
     """The first error in the file; unknown keys come first, since they are often why another key is missing."""
     details = min(
-        error.errors(),
+        error.errors()[:MOST_ERRORS],
         key=lambda one: (one["type"] != "extra_forbidden", document.line(_key_path(one)), one["type"] == "missing"),
     )
     return document.error_at(_key_path(details), _message(details))
@@ -170,15 +173,16 @@ def load_study_file(path: Path | str) -> StudyFile:
     document = read_document(Path(path))
     section = _section(document)
     definition = _definition(document, section)
+    storage = storage_url(document, section.name, section.storage)
     with document.errors_at("budget"):
         return StudyFile(
             definition,
-            storage=storage_url(document, section.name, section.storage),
+            storage=storage,
             budget=section.budget,
             workers=section.workers,
             failures=Failures(section.failures.retries, section.failures.then == "stop"),
             stop=Stop(**section.stop.model_dump()),
-            program=program_of(document, section, definition.space.names),
+            program=program_of(document, section, definition.space.names, storage),
             document=document,
         )
 

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
-from fidelium.execution.program import Command, ExternalProgram, check_inside_folder
-from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, PythonFunction, ResultFile, ResultRule
+from fidelium.execution.command import Command, check_inside_folder
+from fidelium.execution.invocation import Step
+from fidelium.execution.program import ExternalProgram
+from fidelium.execution.python_function import PythonFunction
+from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
+from fidelium.execution.run_folder import QUERY
 from fidelium.execution.substitution import (
     RESERVED_NAMES,
     check_placeholders,
     check_shell_command,
-    check_template,
     check_variable_name,
     escape,
 )
+from fidelium.execution.templates import check_template
 
 
-def program_of(document: Document, study: StudySection, parameters: Collection[str]) -> ExternalProgram:
+def program_of(document: Document, study: StudySection, parameters: Collection[str], storage: str) -> ExternalProgram:
     """The external program that a study file describes.
+
+    Args:
+        document: the file.
+        study: its content.
+        parameters: the names of the parameters.
+        storage: the URL of the storage, whose password no program gets.
 
     Raises:
         ConfigError: for the first error in commands, templates, variables and result rules.
@@ -32,7 +44,21 @@ def program_of(document: Document, study: StudySection, parameters: Collection[s
         fidelity.name: _CommandBuilder(document, here, known, study, fidelity, position).command()
         for position, fidelity in enumerate(study.fidelities)
     }
-    return ExternalProgram(commands, here / study.runs, here)
+    return ExternalProgram(commands, here / study.runs, here, secret_variables(storage, os.environ))
+
+
+def secret_variables(storage: str, environment: Mapping[str, str]) -> frozenset[str]:
+    """The names of the environment variables that hold the password of the storage, or say where it is."""
+    if not storage.startswith("postgres"):
+        return frozenset()
+    parts = urlsplit(storage)
+    passwords = {parts.password, *(value for key, value in parse_qsl(parts.query) if "pass" in key.lower())}
+    secrets = {text for password in passwords if password for text in (password, unquote(password))}
+    return frozenset({"PGPASSWORD", "PGPASSFILE"}) | {
+        name
+        for name, value in environment.items()
+        if storage in value or value in secrets or any(f":{secret}@" in value for secret in secrets)
+    }
 
 
 @dataclass(frozen=True)
@@ -48,12 +74,16 @@ class _CommandBuilder:
 
     def command(self) -> Command:
         with self.document.errors_at(*self._section("command")[0]):
+            templates = self._templates()
+            first, *then = self._steps(templates)
             return Command(
-                argv=self._argv(),
+                argv=tuple(first.argv),
                 shell=bool(self._section("shell")[1].shell),
+                stdin=first.stdin,
+                then=tuple(then),
                 timeout=self._section("timeout")[1].timeout,
                 environment=self._environment(),
-                templates=self._templates(),
+                templates=templates,
                 result=self._result(),
                 grace=self._section("grace")[1].grace,
                 limit=self._section("output_limit")[1].output_limit,
@@ -65,7 +95,7 @@ class _CommandBuilder:
             return ("fidelities", self.position, key), self.fidelity
         return (key,), self.study
 
-    def _argv(self) -> tuple[str, ...]:
+    def _steps(self, templates: Collection[str]) -> list[Step]:
         key_path, section = self._section("command")
         command, shell = section.command, bool(self._section("shell")[1].shell)
         if command is None:
@@ -74,11 +104,51 @@ class _CommandBuilder:
             )
         if shell != isinstance(command, str):
             expected = "one line of text with shell: true" if shell else "a list, or shell: true for a line of text"
-            raise self.document.error_at(key_path, f"expected {expected}; got {command!r}")
+            got = command if isinstance(command, str) else [step.argv for step in command]
+            raise self.document.error_at(key_path, f"expected {expected}; got {got!r}")
         with self.document.errors_at(*key_path):
-            for argument in [command] if isinstance(command, str) else command:
-                check_shell_command(argument, self.known) if shell else check_placeholders(argument, self.known)
-        return (command,) if isinstance(command, str) else self._absolute_paths(command)
+            if isinstance(command, str):
+                check_shell_command(command, self.known)
+                return [Step((command,), self._stdin(None, 1, templates))]
+            for argument in (argument for step in command for argument in step.argv):
+                check_placeholders(argument, self.known)
+        return [
+            Step(
+                self._absolute_paths(step.argv),
+                self._stdin(step.stdin, len(command), templates if not position else None),
+            )
+            for position, step in enumerate(command)
+        ]
+
+    def _stdin(self, own: str | None, count: int, templates: Collection[str] | None) -> str | None:
+        """The file that is the standard input of a command.
+
+        Args:
+            own: the file that the command itself names.
+            count: how many commands there are.
+            templates: the files that exist when it starts; None if an earlier command may write others.
+
+        Raises:
+            ConfigError: if it is not one of the files, or given for several commands at once.
+        """
+        (key_path, section), name = self._section("stdin"), own
+        if section.stdin is not None:
+            if count > 1:
+                raise self.document.error_at(
+                    key_path, "which of the commands reads it? write - {command: [program], stdin: FILE} for that one"
+                )
+            name = section.stdin
+        else:
+            key_path = self._section("command")[0]
+        if name is None:
+            return None
+        with self.document.errors_at(*key_path):
+            check_inside_folder(name)
+        if templates is not None and name not in {*templates, QUERY}:
+            raise self.document.error_at(
+                key_path, f"no file {name!r} in the trial's folder; make it with templates: {{{name}: TEMPLATE}}"
+            )
+        return name
 
     def _absolute_paths(self, command: list[str]) -> tuple[str, ...]:
         """Make arguments that name files next to the study file absolute: the program runs in the trial's folder.
@@ -117,8 +187,9 @@ class _CommandBuilder:
         with self.document.errors_at(*key_path):
             rule = _rule(section.result or ResultSection.model_validate({}), self.here)
             check_inside_folder(rule.file)
-        if isinstance(rule, PythonFunction) and rule.is_file and not Path(rule.source).is_file():
-            raise self.document.error_at((*key_path, "python"), f"file not found: {rule.source!r}")
+        if isinstance(rule, PythonFunction):
+            with self.document.errors_at(*key_path, "python"):
+                rule.check()
         return rule
 
 

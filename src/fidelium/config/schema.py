@@ -60,9 +60,34 @@ def _text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _command(value: object) -> list[str] | str:
+@dataclass(frozen=True)
+class StepSection:
+    """One of several commands that are run one after another."""
+
+    argv: list[str]
+    stdin: str | None = None
+
+
+def _command(value: object) -> list[StepSection] | str:
     if isinstance(value, str):
         return value
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"expected a list such as [program, argument], got {value!r}")
+    if all(isinstance(step, (list, dict)) for step in value):
+        return [_step(step) for step in value]
+    return [StepSection(_argv(value))]
+
+
+def _step(value: list[object] | dict[str, object]) -> StepSection:
+    if isinstance(value, list):
+        return StepSection(_argv(value))
+    stdin = value.get("stdin")
+    if "command" not in value or not set(value) <= {"command", "stdin"} or not isinstance(stdin, str | None):
+        raise ValueError(f"expected {{command: [program, argument], stdin: file}}, got {value!r}")
+    return StepSection(_argv(value["command"]), stdin)
+
+
+def _argv(value: object) -> list[str]:
     if not isinstance(value, list) or not value:
         raise ValueError(f"expected a list such as [program, argument], got {value!r}")
     for argument in map(_text, value):
@@ -98,10 +123,25 @@ WholeNumber = Annotated[int, BeforeValidator(_integer)]
 Count = Annotated[int, Field(ge=0), BeforeValidator(_integer)]
 PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_integer)]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer"]})]
+_ARGV_SCHEMA = {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1}
+_STEP_SCHEMA = {
+    "type": "object",
+    "properties": {"command": _ARGV_SCHEMA, "stdin": {"type": "string"}},
+    "required": ["command"],
+    "additionalProperties": False,
+}
 CommandLine = Annotated[
-    list[str] | str,
+    list[StepSection] | str,
     PlainValidator(_command),
-    WithJsonSchema({"oneOf": [{"type": "array", "items": {"type": ["string", "integer"]}}, {"type": "string"}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _ARGV_SCHEMA,
+                {"type": "array", "items": {"anyOf": [_ARGV_SCHEMA, _STEP_SCHEMA]}, "minItems": 1},
+                {"type": "string"},
+            ]
+        }
+    ),
 ]
 Column = Annotated[str | int, PlainValidator(_column), WithJsonSchema({"type": ["string", "integer"]})]
 Row = Annotated[int, PlainValidator(_row), WithJsonSchema({"oneOf": [{"const": "last"}, {"type": "integer"}]})]
@@ -186,9 +226,18 @@ class ProgramSection(Section):
     Templates and environment variables of a fidelity are added to those at the top level.
     """
 
-    command: CommandLine | None = Field(default=None, description="program and arguments, with {name} for values")
+    command: CommandLine | None = Field(
+        default=None,
+        description="program and arguments, with {name} for values; or several commands, run one after another",
+    )
     shell: bool | None = Field(default=None, description="run the command, one line of text, with /bin/sh")
-    timeout: Duration | None = Field(default=None, description="maximal run time: 90, 90 s, 10 min, 8 h")
+    stdin: str | None = Field(
+        default=None,
+        description="the program's standard input: a file in the trial's folder, made from a template",
+    )
+    timeout: Duration | None = Field(
+        default=None, description="maximal run time of all commands together: 90, 90 s, 10 min, 8 h"
+    )
     grace: Duration = Field(default=5.0, description="time to clean up between SIGTERM and SIGKILL")
     output_limit: Count = Field(
         default=1_000_000, description="bytes kept of the beginning and of the end of each output"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from fidelium.errors import EvaluationError
+from fidelium.errors import EvaluationError, SetupError
+from fidelium.execution.reasons import NO_REASON, is_interrupt, shown, storable
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
-from fidelium.numbers import as_number
+from fidelium.numbers import as_number, parse_decimal
 from fidelium.space import Params
 
 
@@ -20,17 +23,64 @@ class Measurement:
     Args:
         value: the objective's value, in the user's units.
         cost: the actual cost, None if it was not measured.
+
+    Raises:
+        EvaluationError: if the value is not a finite number, or the cost not a finite number >= 0.
     """
 
     value: float
     cost: float | None = None
 
+    def __post_init__(self) -> None:
+        value, cost = _as_number(self.value), 0.0 if self.cost is None else _as_number(self.cost)
+        if value is None or not math.isfinite(value):
+            raise EvaluationError(f"the value is {shown(self.value)}, not a finite number")
+        if cost is None or not 0 <= cost < math.inf:
+            raise EvaluationError(f"the cost is {shown(self.cost)}, not a finite number >= 0")
+
+    @classmethod
+    def of(cls, result: object, source: str) -> Measurement:
+        """What a function returned: a number, or a dict with `value` and optionally `cost`, or with `failed`.
+
+        Args:
+            result: what it returned.
+            source: its name, for messages.
+
+        Raises:
+            EvaluationError: if it is something else, or says why the evaluation failed.
+        """
+        if not isinstance(result, Mapping):
+            return cls(parse_number(f"the return value of {source}", result))
+        if (reason := failure_text(result.get("failed"))) is not None:
+            raise EvaluationError(reason)
+        unknown = [key for key in result if key not in ("value", "cost", "failed")]
+        if unknown or "value" not in result:
+            raise EvaluationError(
+                f'{source} must return a number or {{"value": number, "cost": number}}, got '
+                + (f"the unknown keys {shown(unknown)}" if unknown else shown(result))
+            )
+        return cls.of_fields(result)
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[Any, Any]) -> Measurement:
+        """The fields `value` and, if it is there and not None, `cost`; others are ignored.
+
+        Raises:
+            EvaluationError: if one is not valid.
+        """
+        cost = fields.get("cost")
+        return cls(parse_number("value", fields["value"]), None if cost is None else parse_number("cost", cost))
+
 
 Evaluator = Callable[[Trial], Measurement]
-"""Evaluates a trial, or raises `EvaluationError` with the reason. Must be picklable to run in another process."""
+"""Evaluates a trial, or raises `EvaluationError` with the reason. Must be picklable to run in another process.
 
-Objective = Callable[[Params, Fidelity], float]
-"""The user's Python function: parameters (a dict) and fidelity in, value out."""
+It raises `SetupError` if the fault is not the design's: the trial is queued again and the run stops.
+"""
+
+Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
+"""The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value and the measured
+cost, `{"value": 1.2, "cost": 3.4}`."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +96,49 @@ class FunctionEvaluator:
     def __call__(self, trial: Trial) -> Measurement:
         try:
             result = self.objective(dict(trial.params), trial.fidelity)
-        except Exception as error:  # noqa: BLE001  a simulator may raise anything; the traceback is kept
-            raise EvaluationError(_objective_traceback(error)) from None
-        number = as_number(result)
-        if number is None:
-            raise EvaluationError(f"the objective must return a number, got {result!r}")
-        return Measurement(number)
+        except SetupError:
+            raise
+        except BaseException as error:  # a simulator may raise anything, also SystemExit; the traceback is kept
+            if is_interrupt(error):
+                raise
+            raise EvaluationError(storable(_objective_traceback(error))) from None
+        try:
+            return Measurement.of(result, "the objective")
+        except EvaluationError as error:
+            raise EvaluationError(storable(str(error))) from None
 
 
-def _objective_traceback(error: Exception) -> str:
+def parse_number(name: str, value: object) -> float:
+    """The value as a finite float; a text may have a Fortran exponent (1.5D+03).
+
+    Raises:
+        EvaluationError: if it is not a finite number.
+    """
+    number = parse_decimal(value) if isinstance(value, str) else _as_number(value)
+    if number is None:
+        raise EvaluationError(f"{name} is {shown(value)}, not a number")
+    if not math.isfinite(number):
+        raise EvaluationError(f"{name} is {number}, not a finite number")
+    return number
+
+
+def failure_text(failed: object) -> str | None:
+    """The reason in the field `failed` of a result; None, false and 0 mean that nothing failed."""
+    if failed is None or failed is False or (isinstance(failed, (int, float)) and failed == 0):
+        return None
+    if failed is True:
+        return NO_REASON
+    return (failed if isinstance(failed, str) else shown(failed)).strip() or NO_REASON
+
+
+def _as_number(value: object) -> float | None:
+    try:
+        return as_number(value)
+    except Exception:  # noqa: BLE001  the conversion of a user's object may raise anything
+        return None
+
+
+def _objective_traceback(error: BaseException) -> str:
     """The traceback, starting at the objective's own frame."""
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     return "".join(traceback.format_exception(type(error), error, frames)).rstrip()

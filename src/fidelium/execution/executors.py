@@ -35,7 +35,12 @@ def local_executor(objective: Objective | ExternalProgram, workers: int) -> Iter
 
     One worker is the calling thread. Several workers are processes, or threads if the objective cannot be pickled.
     External programs are processes already, so a thread waits for each.
+
+    Raises:
+        SetupError: if a program is not on this machine.
     """
+    if isinstance(objective, ExternalProgram):
+        objective.check()
     cancelled = threading.Event()
     evaluate = _cancellable_evaluator(objective, cancelled)
     executor = _new_executor(evaluate, workers)

@@ -1,11 +1,12 @@
 """Runs one program and ends every process it has started. A standalone script that uses only the standard library.
 
-    python -I -S guard.py PARENT REPORT GRACE PROGRAM [ARGUMENT ...]
+    python -I -S guard.py PARENT REPORT GRACE INPUT PROGRAM [ARGUMENT ...]
 
 fidelium (process PARENT) holds the other end of this process's standard input and never writes to it. When that end
 closes, because fidelium stops the program or was killed itself, the program and all its descendants get SIGTERM and,
 after GRACE seconds, SIGKILL. The same happens to descendants that are still running when the program has exited. On
 Linux this process adopts orphans, so daemons are found too; on other systems the program's process group is ended.
+INPUT is the file descriptor of the program's standard input, or -1 for an empty one.
 
 Events are written to the file descriptor REPORT, one per line:
 
@@ -31,13 +32,13 @@ _PARENT_CHECK_INTERVAL = 1.0
 
 def main(arguments: list[str]) -> None:
     """Run the program to its end and report."""
-    parent, report, grace = int(arguments[0]), int(arguments[1]), float(arguments[2])
+    parent, report, grace, stdin = int(arguments[0]), int(arguments[1]), float(arguments[2]), int(arguments[3])
     os.set_inheritable(report, False)
     _adopt_orphans()
     wakeup = _wake_on_signals()
     start_time = time.monotonic()
     try:
-        child = _start(arguments[3:])
+        child = _start(arguments[4:], stdin)
     except OSError as error:
         _report(report, f"error {error.errno}")
         return
@@ -49,11 +50,14 @@ def main(arguments: list[str]) -> None:
     _report(report, f"exited {exit_codes.get(child, -signal.SIGKILL)} {seconds}")
 
 
-def _start(argv: list[str]) -> int:
-    """Start the program in its own process group, with an empty standard input and default signal handlers."""
-    empty_stdin = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+def _start(argv: list[str], stdin: int) -> int:
+    """Start the program in its own process group, with default signal handlers."""
+    if stdin < 0:
+        actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    else:
+        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_CLOSE, stdin)]
     defaults = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
-    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=empty_stdin, setpgroup=0, setsigdef=defaults)
+    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setpgroup=0, setsigdef=defaults)
 
 
 def _adopt_orphans() -> None:

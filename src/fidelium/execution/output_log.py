@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from fidelium.execution.run_folder import open_regular
+
 
 class BoundedLog:
     """Keeps the first and the last `limit` bytes written, and the number of bytes dropped in between.
@@ -65,8 +67,8 @@ class BoundedLog:
 def last_lines(path: Path, lines: int = 5, limit: int = 600) -> str:
     """The last lines of a file joined into one, at most `limit` characters; empty if there are none."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - 4 * limit, 0))
+        with open_regular(path) as file:  # the program may have put something else in its place
+            file.seek(max(os.fstat(file.fileno()).st_size - 4 * limit, 0))
             text = file.read().decode(errors="replace")
     except OSError:
         return ""

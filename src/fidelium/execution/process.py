@@ -1,8 +1,8 @@
-"""Runs one external program: guarded, with a timeout and with its output kept in bounded files.
+"""Runs external programs one after another: guarded, with a timeout and with their output kept in bounded files.
 
 The program runs below a small guard process (`guard.py`). When the guard's standard input closes, the guard ends the
 program and all processes it has started. fidelium closes it on a timeout or when cancelled, and the kernel closes it if
-fidelium is killed.
+fidelium is killed. If the program kills its guard, fidelium ends what it has started.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
-from fidelium.errors import EvaluationError
+from fidelium.errors import EvaluationError, SetupError
+from fidelium.execution.invocation import MARKER, STDERR, STDOUT, ExitStatus, Invocation
 from fidelium.execution.output_log import BoundedLog
-
-STDOUT, STDERR = "stdout.txt", "stderr.txt"
-"""Files in the trial's folder that keep the program's output."""
+from fidelium.execution.run_folder import open_regular
 
 _GUARD = Path(__file__).with_name("guard.py")
 
@@ -40,68 +39,37 @@ _DRAIN_TIMEOUT = 1.0
 """Seconds to wait for the rest of the output after the guard has exited: an escaped process may hold the pipe open."""
 
 
-@dataclass(frozen=True)
-class Invocation:
-    """A program to run.
-
-    Args:
-        argv: the program and its arguments.
-        folder: the working directory, where the output is kept as well.
-        environment: all environment variables.
-        timeout: maximal run time in seconds, None for no limit.
-        grace: seconds between SIGTERM and SIGKILL.
-        limit: bytes kept of the beginning and of the end of each output.
-    """
-
-    argv: Sequence[str]
-    folder: Path
-    environment: Mapping[str, str]
-    timeout: float | None = None
-    grace: float = 5.0
-    limit: int = 1_000_000
-
-
-@dataclass(frozen=True)
-class ExitStatus:
-    """How a program ended.
-
-    Args:
-        code: the exit code, minus the signal's number if a signal ended it, None if unknown.
-        seconds: the run time.
-        stopped: "timeout" or "cancelled" if fidelium stopped it.
-    """
-
-    code: int | None
-    seconds: float
-    stopped: str | None = None
-
-    @property
-    def signal(self) -> str | None:
-        """The name of the signal that ended the program, None if it was not a signal."""
-        if self.code is None or self.code >= 0:
-            return None
-        with contextlib.suppress(ValueError):
-            return signal.Signals(-self.code).name
-        return f"signal {-self.code}"
-
-
 def run_guarded(invocation: Invocation, cancelled: Event | None = None) -> ExitStatus:
-    """Run a program to its end; no process it has started survives, whatever happens.
+    """Run the programs until one fails; no process they have started survives, whatever happens.
 
     Raises:
-        EvaluationError: if it cannot be started.
-        OSError: if its output cannot be written.
+        SetupError: if a program cannot be started.
+        EvaluationError: if that is because of what an earlier program or the design did.
+        OSError: if the output cannot be written.
     """
-    began = time.monotonic()
+    deadline = time.monotonic() + (invocation.timeout or math.inf)
+    status = ExitStatus(0, 0.0)
     with (
         BoundedLog(invocation.folder / STDOUT, invocation.limit) as out,
         BoundedLog(invocation.folder / STDERR, invocation.limit) as err,
-        _guard(invocation) as (guard, report),
     ):
-        deadline = began + (invocation.timeout or math.inf)
+        for position in range(len(invocation.steps)):
+            before = status.seconds
+            status = _run_step(invocation, position, deadline, cancelled, out, err)
+            status = replace(status, seconds=before + status.seconds)
+            if not status.succeeded:
+                break
+    return status
+
+
+def _run_step(
+    invocation: Invocation, position: int, deadline: float, cancelled: Event | None, out: BoundedLog, err: BoundedLog
+) -> ExitStatus:
+    began = time.monotonic()
+    with _guard(invocation, position) as (guard, report):
         monitor = _Monitor(guard, report, invocation.grace, deadline, cancelled)
         monitor.run(out, err)
-    return _exit_status(monitor, invocation, time.monotonic() - began)
+    return _exit_status(monitor, invocation, position, time.monotonic() - began)
 
 
 @dataclass
@@ -181,72 +149,132 @@ def _sources(selector: selectors.BaseSelector) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _guard(invocation: Invocation) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """The guard and the pipe it reports to; the guard is ended on exit."""
-    read_end, write_end = os.pipe()
-    with open(read_end, "rb", buffering=0) as report:
-        try:
-            guard = _spawn_guard(invocation, write_end)
-        finally:
-            os.close(write_end)
-        with guard:
+def _guard(invocation: Invocation, position: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """The guard of a step and the pipe it reports to; the guard is ended on exit."""
+    with _standard_input(invocation, position) as stdin:
+        read_end, write_end = os.pipe()
+        with open(read_end, "rb", buffering=0) as report:
             try:
-                yield guard, report
+                guard = _spawn_guard(invocation, position, write_end, stdin)
             finally:
-                _end_guard(guard, invocation.grace)
+                os.close(write_end)
+            with guard:
+                try:
+                    yield guard, report
+                finally:
+                    _end_guard(guard, invocation)
 
 
-def _spawn_guard(invocation: Invocation, report: int) -> subprocess.Popen[bytes]:
-    settings = [str(os.getpid()), str(report), str(invocation.grace)]
+@contextlib.contextmanager
+def _standard_input(invocation: Invocation, position: int) -> Iterator[int | None]:
+    """The descriptor of a step's standard input, None for an empty one.
+
+    Raises:
+        EvaluationError: if the file is not there.
+    """
+    name = invocation.steps[position].stdin
+    if name is None:
+        yield None
+        return
+    try:
+        file = open_regular(invocation.folder / name)
+    except OSError as error:
+        raise EvaluationError(
+            f"cannot read {name}, the standard input of step {position + 1}: {error.strerror}"
+        ) from None
+    with file:
+        yield file.fileno()
+
+
+def _spawn_guard(invocation: Invocation, position: int, report: int, stdin: int | None) -> subprocess.Popen[bytes]:
+    argv = invocation.steps[position].argv
+    settings = [os.getpid(), report, invocation.grace, -1 if stdin is None else stdin]
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_GUARD), *settings, *invocation.argv],
+            [sys.executable, "-I", "-S", str(_GUARD), *map(str, settings), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=invocation.folder,
             env=dict(invocation.environment),
-            pass_fds=[report],
+            pass_fds=[report] if stdin is None else [report, stdin],
             start_new_session=True,
             bufsize=0,
         )
     except OSError as error:
-        raise EvaluationError(_start_failure(invocation.argv[0], error.errno or 0)) from None
+        if error.errno in _PROGRAMS_FAULT and position > 0:
+            raise EvaluationError(f"the trial's folder is gone before step {position + 1}: {error.strerror}") from None
+        raise _start_error(invocation, position, error.errno or 0) from None
 
 
-def _end_guard(guard: subprocess.Popen[bytes], grace: float) -> None:
-    """Let the guard end all processes and exit."""
+def _end_guard(guard: subprocess.Popen[bytes], invocation: Invocation) -> None:
+    """Let the guard end all processes and exit; end them here if it does not."""
     assert guard.stdin is not None
     guard.stdin.close()
     try:
-        guard.wait(grace + _GUARD_TIMEOUT)
+        guard.wait(invocation.grace + _GUARD_TIMEOUT)
     except subprocess.TimeoutExpired:  # it hangs in the kernel, or is suspended
         guard.kill()
+        guard.wait()
+    if guard.returncode != 0:
+        kill_marked(invocation.environment.get(MARKER, ""))
 
 
-def _exit_status(monitor: _Monitor, invocation: Invocation, seconds: float) -> ExitStatus:
+def kill_marked(folder: str) -> None:
+    """Kill all processes of an evaluation, which its folder in their environment marks, also daemons (on Linux)."""
+    mark = f"{MARKER}={folder}".encode(errors="surrogateescape")
+    until = time.monotonic() + _GUARD_TIMEOUT
+    while folder and (pids := _marked(mark)) and time.monotonic() < until:  # a process may just fork another one
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """The living processes of this user with this text in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            if mark in entry.read_bytes().split(b"\0") and int(entry.parent.name) != os.getpid():
+                found.append(int(entry.parent.name))
+    return found
+
+
+def _exit_status(monitor: _Monitor, invocation: Invocation, position: int, seconds: float) -> ExitStatus:
     """The exit status from the guard's report.
 
     Raises:
-        EvaluationError: if the program could not be started.
+        SetupError: if the program could not be started.
+        EvaluationError: if that is because of what an earlier program or the design did.
     """
     events = {line.split()[0]: line.split()[1:] for line in monitor.reported.decode().splitlines()}
     if "error" in events:
-        raise EvaluationError(_start_failure(invocation.argv[0], int(events["error"][0])))
+        raise _start_error(invocation, position, int(events["error"][0]))
     if "exited" in events:
-        return ExitStatus(int(events["exited"][0]), float(events["exited"][1]), monitor.stopped)
+        return ExitStatus(int(events["exited"][0]), float(events["exited"][1]), monitor.stopped, position)
     if "started" in events:  # the guard itself was killed
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(int(events["started"][0]), signal.SIGKILL)
-    return ExitStatus(None, seconds, monitor.stopped)
+    return ExitStatus(None, seconds, monitor.stopped, position)
 
 
-def _start_failure(program: str, code: int) -> str:
+_PROGRAMS_FAULT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC)
+"""Errors that an earlier step can cause, if what is to be started is in the trial's folder."""
+
+_DESIGNS_FAULT = (errno.E2BIG, errno.ENAMETOOLONG)
+"""Errors that come from the length of a value."""
+
+
+def _start_error(invocation: Invocation, position: int, code: int) -> EvaluationError | SetupError:
     """Why a program cannot be started, and what to do."""
+    program = invocation.steps[position].argv[0]
     reasons = {
         errno.ENOENT: "not found; install it, give its full path, or check the first line of the script",
         errno.EACCES: "permission denied; make it executable (chmod +x)",
         errno.ENOEXEC: "not an executable format; a script needs a first line such as #!/bin/sh",
         errno.E2BIG: "its arguments are too many or too long; let it read query.json instead",
     }
-    return f"cannot start {program!r}: {reasons.get(code, os.strerror(code))}"
+    message = f"cannot start {program!r}: {reasons.get(code, os.strerror(code))}"
+    made_by_a_step = position > 0 and "/" in program and not os.path.isabs(program) and code in _PROGRAMS_FAULT
+    return EvaluationError(message) if code in _DESIGNS_FAULT or made_by_a_step else SetupError(message)

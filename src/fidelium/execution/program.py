@@ -1,112 +1,35 @@
-"""External programs as objectives: one command per fidelity, one folder per evaluation.
+"""External programs as objectives: the commands of each fidelity, one folder per evaluation.
 
-A program is started without a shell, so a value is an argument or a part of one, and never code. A shell is opt-in, and
-then values are passed in files and environment variables only.
+What goes wrong is either the evaluation's (`EvaluationError`: a failed trial) or the set-up's (`SetupError`: the trial
+is queued again and the run stops).
 """
 
 from __future__ import annotations
 
-import math
-import os
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import Any
 
-from fidelium.errors import EvaluationError, FidelityError, SettingError
+from fidelium.errors import EvaluationError, FidelityError, SettingError, SetupError
 from fidelium.execution.base import Measurement
-from fidelium.execution.output_log import last_lines
-from fidelium.execution.process import STDERR, STDOUT, ExitStatus, Invocation, run_guarded
-from fidelium.execution.result_rules import RESULT, ResultFile, ResultRule, reported_failure
-from fidelium.execution.run_folder import QUERY, RunRequest, create_run_folder, write_outcome, write_query
-from fidelium.execution.substitution import RESERVED_NAMES, check_variable_name, fill, render
+from fidelium.execution.command import Command, missing_programs
+from fidelium.execution.failures import classified, read_result
+from fidelium.execution.invocation import ExitStatus, Invocation
+from fidelium.execution.process import run_guarded
+from fidelium.execution.reasons import shown
+from fidelium.execution.run_folder import (
+    OUTCOME,
+    RunRequest,
+    create_run_folder,
+    find_run_folder,
+    read_json,
+    write_outcome,
+    write_query,
+)
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
-
-_SHELL = ("/bin/sh", "-c")
-_VARIABLES = tuple(name for name in RESERVED_NAMES if name != "params")  # params may be too long for a variable
-
-
-@dataclass(frozen=True)
-class Command:
-    """How to run a program, and where to find its result.
-
-    Args:
-        argv: the program and its arguments, with `{name}` for values; with `shell`, a single line for the shell.
-        shell: run `argv[0]` by /bin/sh.
-        timeout: maximal run time in seconds, None for no limit.
-        environment: variables added to the current environment, with `{name}` for values.
-        templates: file in the trial's folder -> Jinja template that it is rendered from.
-        result: how to read the value.
-        grace: seconds between SIGTERM and SIGKILL when the program is stopped.
-        limit: bytes kept of the beginning and of the end of each of stdout and stderr.
-
-    Raises:
-        SettingError: if there is no program, a number is out of range, or a file is outside the trial's folder.
-    """
-
-    argv: tuple[str, ...]
-    shell: bool = False
-    timeout: float | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    templates: Mapping[str, Path] = field(default_factory=dict)
-    result: ResultRule = ResultFile()
-    grace: float = 5.0
-    limit: int = 1_000_000
-
-    def __post_init__(self) -> None:
-        if not self.argv or not self.argv[0]:
-            raise SettingError(f"a command needs a program, got {list(self.argv)!r}")
-        if self.shell and len(self.argv) != 1:
-            raise SettingError(f"with a shell the command must be one line of text, got {list(self.argv)!r}")
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise SettingError(f"timeout must be a finite number of seconds above 0, got {self.timeout!r}")
-        if self.limit < 0 or not 0 <= self.grace < math.inf:
-            raise SettingError(
-                f"limit and grace must be finite and not negative, got {self.limit!r} and {self.grace!r}"
-            )
-        if any("\0" in argument for argument in self.argv):
-            raise SettingError(f"an argument cannot contain a NUL character, got {list(self.argv)!r}")
-        for name in (*self.templates, self.result.file):
-            check_inside_folder(name)
-        for name in self.environment:
-            check_variable_name(name)
-
-    def prepare(self, request: RunRequest, folder: Path, here: Path) -> Invocation:
-        """Render the input files and fill in the values.
-
-        Args:
-            request: the query.
-            folder: the trial's folder.
-            here: the folder of the study's file.
-
-        Raises:
-            SettingError: if a name is unknown, a value contains a NUL, or a template fails.
-            OSError: if a file cannot be written.
-        """
-        values = self.values(request, folder, here)
-        for name, template in self.templates.items():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(render(template, values), encoding="utf-8")
-        argv = [*_SHELL, *self.argv] if self.shell else [fill(argument, values) for argument in self.argv]
-        built_in = {f"FIDELIUM_{name.upper()}": fill(f"{{{name}}}", values) for name in _VARIABLES}
-        configured = {name: fill(value, values) for name, value in self.environment.items()}
-        return Invocation(argv, folder, {**os.environ, **built_in, **configured}, self.timeout, self.grace, self.limit)
-
-    def values(self, request: RunRequest, folder: Path, here: Path) -> dict[str, Any]:
-        """The values of all names that arguments, variables and templates can use."""
-        result = RESULT if self.result.file == STDOUT else self.result.file
-        return {
-            **request.params,
-            **request.as_json(),
-            **{name: str(folder / file) for name, file in (("query", QUERY), ("result", result))},
-            "folder": str(folder),
-            "here": str(here),
-            "python": sys.executable,
-        }
 
 
 @dataclass(frozen=True)
@@ -117,11 +40,13 @@ class ExternalProgram:
         commands: name of the fidelity -> its command, low to high.
         runs: the parent folder of the trials' folders.
         here: the value of `{here}`: the folder of the study's file.
+        withheld: names of variables of fidelium's own environment that the programs do not get, such as PGPASSWORD.
     """
 
     commands: Mapping[str, Command]
     runs: Path
     here: Path
+    withheld: frozenset[str] = frozenset()
 
     def run(self, trial: Trial, cancelled: Event | None = None) -> Measurement:
         """Evaluate a trial.
@@ -132,86 +57,77 @@ class ExternalProgram:
 
         Raises:
             EvaluationError: if it failed or was cancelled, with the reason.
+            UnreadableResultError: if the program succeeded, but the result rule finds nothing.
+            SetupError: if it failed for a reason that is not the design's.
             FidelityError: if the trial's fidelity has no command.
         """
-        command, position = self._command(trial.fidelity)
-        return run_command(command, RunRequest.of(trial, position), self.runs, self.here, cancelled)
+        command, position = self.command_of(trial.fidelity)
+        request = RunRequest.of(trial, position)
+        folder = create_run_folder(self.runs.absolute(), request)
+        invocation: Invocation | None = None
+        status: ExitStatus | None = None
+        try:
+            write_query(folder, request)
+            invocation = command.prepare(request, folder, self.here.absolute(), self.withheld)
+            status = run_guarded(invocation, cancelled)
+            measured = read_result(command.result, status, invocation)
+        except (EvaluationError, SetupError, SettingError, OSError, UnicodeError) as error:
+            failure = classified(error, request, folder, status, prepared=invocation is not None)
+            write_outcome(folder, _outcome(status, {"failed": str(failure)}))
+            raise failure from error
+        write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
+        return measured
 
-    def _command(self, fidelity: Fidelity) -> tuple[Command, int]:
+    def reread(self, trial: Trial) -> tuple[Measurement, Path]:
+        """The value of a trial that ran before, by the present result rule, and its folder. Nothing is run.
+
+        Raises:
+            EvaluationError: if there is no folder of its last attempt, the program did not exit with 0, or the value is
+                missing or bad.
+            SetupError: if the function of the result rule cannot be called.
+            FidelityError: if the trial's fidelity has no command.
+        """
+        command, position = self.command_of(trial.fidelity)
+        folder = find_run_folder(self.runs.absolute(), RunRequest.of(trial, position))
+        if folder is None:
+            raise EvaluationError(f"no folder of attempt {trial.attempt} of this trial in {self.runs}")
+        outcome = read_json(folder / OUTCOME)
+        ended = outcome if isinstance(outcome, dict) else {}
+        code, stopped = ended.get("exit_code"), ended.get("stopped")
+        if code != 0 or isinstance(code, bool) or stopped is not None:
+            how = shown(stopped or (f"exit code {code}" if code is not None else ended.get("signal") or "unknown"))
+            raise EvaluationError(f"its program did not exit with 0, but: {how}; {folder}")
+        status, invocation = ExitStatus(0, 0.0), Invocation(command.steps, folder, {})
+        return read_result(command.result, status, invocation), folder
+
+    def problems(self) -> tuple[str, ...]:
+        """What keeps the programs from being started on this machine, as far as it can be seen without running them."""
+        return tuple(
+            f"{fidelity}: {problem}"
+            for fidelity, command in self.commands.items()
+            for problem in missing_programs(command, self.here.absolute())
+        )
+
+    def check(self) -> None:
+        """Look for the programs on this machine.
+
+        Raises:
+            SetupError: if one cannot be started.
+        """
+        if found := self.problems():
+            raise SetupError("; ".join(found))
+
+    def command_of(self, fidelity: Fidelity) -> tuple[Command, int]:
+        """The command of a fidelity, and its position in the ladder.
+
+        Raises:
+            FidelityError: if it has none.
+        """
         names = list(self.commands)
         if fidelity.name not in names:
             known = ", ".join(map(repr, names))
             raise FidelityError(f"no command for fidelity {fidelity.name!r}; there are commands for {known}")
         return self.commands[fidelity.name], names.index(fidelity.name)
-
-
-def run_command(
-    command: Command, request: RunRequest, runs: Path, here: Path, cancelled: Event | None = None
-) -> Measurement:
-    """Create a folder, run the command in it, and read the value.
-
-    Raises:
-        EvaluationError: if it failed, with the reason.
-    """
-    folder = create_run_folder(runs.absolute(), request)
-    status: ExitStatus | None = None
-    try:
-        write_query(folder, request)
-        status = run_guarded(command.prepare(request, folder, here.absolute()), cancelled)
-        measured = _read_result(command, status, folder)
-    except (EvaluationError, SettingError, OSError, UnicodeError) as error:
-        reason = _failure_reason(error)
-        write_outcome(folder, _outcome(status, {"failed": reason}))
-        raise EvaluationError(reason) from error
-    write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
-    return measured
-
-
-def check_inside_folder(name: str) -> None:
-    """Check that a path stays inside the trial's folder.
-
-    Raises:
-        SettingError: if it does not.
-    """
-    path = PurePosixPath(name)
-    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
-        raise SettingError(f"expected a file inside the trial's folder, got {name!r}")
-
-
-def _read_result(command: Command, status: ExitStatus, folder: Path) -> Measurement:
-    if status.stopped == "cancelled":
-        raise EvaluationError(f"cancelled after {status.seconds:.3g} s")
-    if status.stopped == "timeout":
-        raise EvaluationError(f"timed out after {command.timeout:g} s{_stderr_tail(folder)}")
-    reported = reported_failure(command.result, folder)
-    if status.code != 0:
-        raise EvaluationError(f"{_exit_text(status)}{f': {reported}' if reported else _stderr_tail(folder)}")
-    if reported is not None:
-        raise EvaluationError(reported)
-    try:
-        return command.result.read(folder)
-    except EvaluationError as error:
-        raise EvaluationError(f"{error}{_stderr_tail(folder)}") from error
-
-
-def _exit_text(status: ExitStatus) -> str:
-    if status.code is None:
-        return "its guard process was killed"
-    return f"exit code {status.code}" if status.code >= 0 else f"killed by {status.signal}"
-
-
-def _stderr_tail(folder: Path) -> str:
-    """The last lines of stderr, empty if there are none."""
-    lines = last_lines(folder / STDERR)
-    return f"; stderr ends with: {lines}" if lines else ""
-
-
-def _failure_reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot write to the trial's folder: {error.strerror or error}"
-    if isinstance(error, UnicodeError):
-        return f"a value cannot be written as text: {error}"
-    return str(error)
 
 
 def _outcome(status: ExitStatus | None, result: Mapping[str, Any]) -> dict[str, Any]:

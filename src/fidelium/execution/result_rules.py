@@ -1,31 +1,26 @@
 """Result rules: how the value of an evaluation is read from a trial's folder.
 
 The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"`, or `{"failed": "reason"}`. The
-alternatives are a table cell, a JSON path, a regular expression and a user's Python function. With every rule, a result
-file whose first word is FAIL marks the evaluation as failed. Any content gives either a finite number or a reason.
+alternatives are a table cell, a JSON path, a regular expression and a user's Python function (`python_function.py`).
+With every rule, a result file whose first word is FAIL marks the evaluation as failed. Any content gives a finite
+number or a reason. A rule that finds nothing, rather than something bad, raises `UnreadableResultError`.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
-import importlib.util
 import json
-import math
-import os
 import re
-import stat
-import sys
-import traceback
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from fidelium.errors import EvaluationError, SettingError
-from fidelium.execution.base import Measurement
-from fidelium.execution.process import STDOUT
+from fidelium.errors import EvaluationError, SettingError, UnreadableResultError
+from fidelium.execution.base import Measurement, failure_text, parse_number
+from fidelium.execution.invocation import STDOUT
+from fidelium.execution.reasons import shown
+from fidelium.execution.run_folder import open_regular
 
 RESULT = "result.json"
 """The default result file."""
@@ -48,7 +43,12 @@ class ResultRule(Protocol):
 
     @abstractmethod
     def read(self, folder: Path) -> Measurement:
-        """The value; raises `EvaluationError` if it is missing or not a finite number."""
+        """The value.
+
+        Raises:
+            UnreadableResultError: if there is nothing where the rule looks.
+            EvaluationError: if there is something else than a finite number.
+        """
         ...
 
 
@@ -59,21 +59,18 @@ class ResultFile:
     file: str = RESULT
 
     def failure_reason(self, text: str) -> str | None:
-        """The reason in `{"failed": "reason"}`, None for any other text."""
+        """The reason in `{"failed": "reason"}`, None if the program reports no failure."""
         try:
             content = _parse_json(self.file, text)
         except EvaluationError:
             return None
-        return str(content["failed"]) if isinstance(content, dict) and "failed" in content else None
+        return failure_text(content.get("failed")) if isinstance(content, dict) else None
 
     def read(self, folder: Path) -> Measurement:
         content = _parse_json(self.file, _read_text(folder / self.file))
         if not isinstance(content, dict) or "value" not in content:
-            raise EvaluationError(f'{self.file} must contain {{"value": number}}, got {_short(content)}')
-        cost = content.get("cost")
-        return Measurement(
-            parse_number("value", content["value"]), None if cost is None else parse_number("cost", cost)
-        )
+            raise UnreadableResultError(f'{self.file} must contain {{"value": number}}, got {shown(content)}')
+        return Measurement.of_fields(content)
 
 
 @dataclass(frozen=True)
@@ -92,9 +89,11 @@ class JsonPath:
         for step in _PATH_STEP.finditer(self.path.removeprefix("$")):
             key = int(step[2]) if step[2] else step[3] if step[3] is not None else step[1]
             try:
+                if isinstance(value, str):  # a letter of a text is not an element
+                    raise TypeError
                 value = value[key]
             except (KeyError, IndexError, TypeError):
-                raise EvaluationError(f"{self.file} has no {self.path}: no {key!r} in {_short(value)}") from None
+                raise UnreadableResultError(f"{self.file} has no {self.path}: no {key!r} in {shown(value)}") from None
         return Measurement(parse_number(self.path, value))
 
 
@@ -120,12 +119,12 @@ class CsvCell:
         if isinstance(column, str):
             names = [name.strip() for name in rows.pop(0)] if rows else []
             if column not in names:
-                raise EvaluationError(f"{self.file} has no column {column!r}; its columns are {_short(names)}")
+                raise UnreadableResultError(f"{self.file} has no column {column!r}; its columns are {shown(names)}")
             column = names.index(column)
         try:
             cell = rows[self.row][column]
         except IndexError:
-            raise EvaluationError(f"{self.file} has no row {self.row} with column {self.column!r}") from None
+            raise UnreadableResultError(f"{self.file} has no row {self.row} with column {self.column!r}") from None
         return Measurement(parse_number(f"row {self.row}, column {self.column!r}", cell))
 
     def _rows(self, text: str) -> list[list[str]]:
@@ -157,65 +156,8 @@ class Pattern:
         for last in re.finditer(self.regex, _read_text(folder / self.file), re.MULTILINE):  # noqa: B007
             pass
         if last is None:
-            raise EvaluationError(f"nothing in {self.file} matches {self.regex!r}")
+            raise UnreadableResultError(f"nothing in {self.file} matches {self.regex!r}")
         return Measurement(parse_number(f"the match of {self.regex!r} in {self.file}", last[1]))
-
-
-@dataclass(frozen=True)
-class PythonFunction:
-    """A Python function that gets the trial's folder (a `Path`) and returns the value, or the value and the cost.
-
-    Args:
-        source: a file ending in .py, or the name of an importable module.
-        function: the name of the function.
-    """
-
-    source: str
-    function: str
-
-    @classmethod
-    def of(cls, text: str) -> PythonFunction:
-        """The function given as `source:function`.
-
-        Raises:
-            SettingError: if the text has another form.
-        """
-        source, colon, function = text.rpartition(":")
-        if not colon or not source or not function.isidentifier():
-            raise SettingError(f"expected file.py:function or module:function, got {text!r}")
-        return cls(source, function)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the source is a file, not a module."""
-        return self.source.endswith(".py")
-
-    @property
-    def file(self) -> str:
-        return RESULT
-
-    def read(self, folder: Path) -> Measurement:
-        try:
-            result = self._load()(folder)
-        except Exception as error:  # user code may raise anything; it becomes the reason of the failed trial
-            raise EvaluationError(f"{self.source}:{self.function} failed: {_describe(error)}") from error
-        value, cost = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
-        return Measurement(
-            _plain_number(f"the return value of {self.function}", value),
-            None if cost is None else _plain_number(f"the cost returned by {self.function}", cost),
-        )
-
-    def _load(self) -> Callable[[Path], Any]:
-        if not self.is_file:
-            return getattr(importlib.import_module(self.source), self.function)
-        name = f"fidelium_postprocess_{Path(self.source).stem}"
-        spec = importlib.util.spec_from_file_location(name, self.source)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # dataclasses look up their module there
-        spec.loader.exec_module(module)
-        return getattr(module, self.function)
 
 
 def reported_failure(rule: ResultRule, folder: Path) -> str | None:
@@ -235,39 +177,19 @@ def _read_text(path: Path) -> str:
     """The text of a result file; bytes that are not UTF-8 are replaced.
 
     Raises:
-        EvaluationError: if it does not exist, is not a regular file, is too large or cannot be read.
+        UnreadableResultError: if it does not exist.
+        EvaluationError: if it is not a regular file, is too large or cannot be read.
     """
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # do not block on a named pipe
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise EvaluationError(f"{path.name} is not a regular file")
-            if status.st_size > _MAX_BYTES:
-                raise EvaluationError(f"{path.name} has {status.st_size} bytes; the limit is {_MAX_BYTES}")
-            return file.read(_MAX_BYTES).decode("utf-8-sig", errors="replace")
+        with open_regular(path) as file:
+            data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise EvaluationError(f"the program wrote no {path.name}") from None
+        raise UnreadableResultError(f"the program wrote no {path.name}") from None
     except OSError as error:
         raise EvaluationError(f"cannot read {path.name}: {error.strerror}") from None
-
-
-def parse_number(name: str, value: Any) -> float:
-    """The value as a finite float; strings may use Fortran exponents (1.5D+03).
-
-    Raises:
-        EvaluationError: if it is not a finite number.
-    """
-    if isinstance(value, str):
-        value = re.sub(r"(?<=[\d.])[dD](?=[+-]?\d+\s*$)", "e", value)
-    try:
-        number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
-    except (ValueError, OverflowError):
-        number = None
-    if number is None:
-        raise EvaluationError(f"{name} is {_short(value)}, not a number")
-    if not math.isfinite(number):
-        raise EvaluationError(f"{name} is {number}, not a finite number")
-    return number
+    if len(data) > _MAX_BYTES:
+        raise EvaluationError(f"{path.name} has more than {_MAX_BYTES} bytes, the limit of a result file")
+    return data.decode("utf-8-sig", errors="replace")
 
 
 def _parse_json(name: str, text: str) -> Any:
@@ -279,21 +201,4 @@ def _parse_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EvaluationError(f"{name} is not JSON: {error}; it starts with {_short(text)}") from None
-
-
-def _short(value: Any) -> str:
-    """The repr of a value, cut to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _plain_number(name: str, value: Any) -> float:
-    """As `parse_number`, also for NumPy scalars."""
-    return parse_number(name, value.item() if getattr(value, "shape", None) == () else value)
-
-
-def _describe(error: Exception) -> str:
-    """The error with the file and the line that raised it."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        raise EvaluationError(f"{name} is not JSON: {error}; it starts with {shown(text)}") from None

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import glob
 import json
 import logging
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from fidelium.errors import EvaluationError
+from fidelium.errors import EvaluationError, SetupError
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.space import Params
@@ -60,22 +65,47 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
     """Create a new folder: `00012-fine`, or `00012-fine-2` for the second attempt, or `00012-fine.1` if that exists.
 
     Raises:
-        EvaluationError: if it cannot be created.
+        SetupError: if it cannot be created.
     """
-    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
-    name = f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+    name = _folder_name(request)
     for copy in count():
         folder = runs / (f"{name}.{copy}" if copy else name)
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise EvaluationError(f"cannot create the folder {folder}: {runs} is not a folder") from None
+                raise SetupError(f"cannot create the folder {folder}: {runs} is not a folder; move it") from None
         except OSError as error:
-            raise EvaluationError(f"cannot create the folder {folder}: {error.strerror}") from None
+            raise disk_error(error, folder) from None
         else:
             return folder
     raise AssertionError("count() does not end")
+
+
+def find_run_folder(runs: Path, request: RunRequest) -> Path | None:
+    """The folder that an attempt was last run in, known by its `query.json`; None if there is none.
+
+    Several studies may share `runs`, and a study may have been started anew: so a name alone is not enough.
+    """
+    name = _folder_name(request)
+    copies = [int(path.name[len(name) + 1 :]) for path in runs.glob(f"{glob.escape(name)}.*") if _is_copy(path, name)]
+    for copy in (*sorted(copies, reverse=True), 0):
+        folder = runs / (f"{name}.{copy}" if copy else name)
+        query = read_json(folder / QUERY)
+        if isinstance(query, dict) and all(
+            query.get(key) == value for key, value in request.as_json().items() if key not in ("position", "cost")
+        ):
+            return folder
+    return None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a small JSON file in a trial's folder; None if it is not there or is not JSON."""
+    try:
+        with open_regular(path) as file:
+            return json.loads(file.read(1 << 24))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def safe_name(name: str) -> str:
@@ -101,8 +131,66 @@ def write_query(folder: Path, request: RunRequest) -> None:
 
 
 def write_outcome(folder: Path, outcome: Mapping[str, Any]) -> None:
-    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged."""
+    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged.
+
+    Whatever the program left at that name is replaced: a link is not followed, nor a link in place of the folder.
+    """
+    text = json.dumps(outcome, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace") + b"\n"
     try:
-        (folder / OUTCOME).write_text(json.dumps(outcome, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _replace(directory, OUTCOME, text)
+        finally:
+            os.close(directory)
     except OSError as error:
         _log.warning("cannot write %s: %s", folder / OUTCOME, error.strerror)
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file that a program has left; a named pipe does not block.
+
+    Raises:
+        OSError: if it cannot be opened, or is not a regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
+def disk_error(error: OSError, path: Path) -> SetupError:
+    """Why a trial's folder cannot be written, and what to do: it is not the design's fault."""
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return SetupError(f"the disk of {path} is full ({why}): free some space and run again")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return SetupError(
+            f"cannot write {path} ({why}): make it writable, or set runs: in the study file, and run again"
+        )
+    return SetupError(f"cannot write {path} ({why}): repair that and run again")
+
+
+def _folder_name(request: RunRequest) -> str:
+    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
+    return f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
+
+
+def _is_copy(path: Path, name: str) -> bool:
+    return re.fullmatch(r"[1-9][0-9]{0,8}", path.name[len(name) + 1 :]) is not None
+
+
+def _replace(directory: int, name: str, data: bytes) -> None:
+    """Write a file below an open folder, as a new one under another name that is then renamed."""
+    partial = f".{name}.partial"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial, dir_fd=directory)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with open(os.open(partial, flags, 0o666, dir_fd=directory), "wb") as file:
+            file.write(data)
+        os.replace(partial, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(partial, dir_fd=directory)
+        raise

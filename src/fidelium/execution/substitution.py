@@ -4,25 +4,18 @@
 unchanged, other values as JSON. The result is not expanded again, so braces, quotes and line ends in a value have no
 special meaning.
 
-Input decks are Jinja templates in strict mode: an unknown name is an error with template, line and name. A template can
-use every parameter by name, all of them as `params` (for names such as "young's modulus"), and the reserved names
-(`fidelity`, `number`, ...). Nothing is escaped; true, false and null are written as in JSON.
+Input decks are Jinja templates (`templates.py`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fidelium.errors import SettingError
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from fidelium.errors import EvaluationError, SettingError
 
 RESERVED_NAMES = (
     "attempt",
@@ -121,80 +114,13 @@ def fill(pattern: str, values: Mapping[str, Any]) -> str:
     """The pattern with its names replaced by values.
 
     Raises:
-        SettingError: if a name is unknown, or the result contains a NUL.
+        SettingError: if a name is unknown.
+        EvaluationError: if the result contains a NUL.
     """
     check_placeholders(pattern, values)
     text = _TOKENS.sub(lambda token: token[0][0] if token[1] is None else to_text(values[token[1]]), pattern)
     if "\0" in text:
-        raise SettingError(
+        raise EvaluationError(
             f"{text!r} contains a NUL character, which arguments and variables cannot hold; use query.json"
         )
     return text
-
-
-def check_template(path: Path, known: Collection[str]) -> None:
-    """Check that a template can be read and parsed and uses known names only.
-
-    Raises:
-        SettingError: if not, with the line.
-    """
-    from jinja2 import TemplateSyntaxError, meta, nodes
-
-    environment = _environment(path)
-    try:
-        tree = environment.parse(_read(path), filename=str(path))
-    except TemplateSyntaxError as error:
-        raise SettingError(f"template {path.name}, line {error.lineno}: {error.message}") from None
-    unknown = meta.find_undeclared_variables(tree) - {*known, *environment.globals}
-    for name in tree.find_all(nodes.Name):
-        if name.name in unknown:
-            raise SettingError(
-                f"template {path.name}, line {name.lineno}: unknown name {name.name!r}; "
-                f"known names: {', '.join(sorted(known))}"
-            )
-
-
-def render(path: Path, values: Mapping[str, Any]) -> str:
-    """The template rendered with these values.
-
-    Raises:
-        SettingError: if the template cannot be read, or fails with these values.
-    """
-    from jinja2 import TemplateNotFound, TemplateSyntaxError
-
-    try:
-        return _environment(path).get_template(path.name).render(values)
-    except TemplateSyntaxError as error:
-        raise SettingError(f"template {error.name}, line {error.lineno}: {error.message}") from None
-    except TemplateNotFound as error:
-        raise SettingError(f"template {path.name}: {error.name!r} not found in {str(path.parent)!r}") from None
-    except Exception as error:  # noqa: BLE001  expressions in a template may raise anything
-        raise SettingError(f"template {path.name}{_error_line(path, error)}: {error}") from None
-
-
-def _environment(path: Path) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(
-        loader=FileSystemLoader(path.parent),  # for include and import
-        undefined=StrictUndefined,
-        autoescape=False,
-        keep_trailing_newline=True,
-        finalize=lambda value: to_text(value) if value is None or isinstance(value, bool) else value,
-    )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"cannot read the template {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingError(f"the template {str(path)!r} is not UTF-8 text") from None
-
-
-def _error_line(path: Path, error: BaseException) -> str:
-    """The line of the template that raised an error, if known."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    return f", line {lines[-1]}" if lines else ""

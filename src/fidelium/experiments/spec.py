@@ -22,11 +22,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fidelium import problems
-from fidelium.errors import SettingError
+from fidelium.config.yaml_document import parse_value
+from fidelium.errors import ConfigError, SettingError
 from fidelium.experiments import methods
 from fidelium.experiments.records import RECOMMENDATIONS, Cell
 from fidelium.problems import Problem
@@ -186,11 +186,11 @@ def parse_spec(text: str, source: str) -> Spec:
         SettingError: if it is not one; the message names the first wrong setting.
     """
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        content = parse_value(text)
+    except ConfigError as error:
         raise SettingError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, Mapping):
-        raise SettingError(f"{source} must have name, problems, strategies and seeds, got {content!r}")
+        raise SettingError(f"{source} must have name, problems, strategies and seeds, got {repr(content)[:200]}")
     return make_spec(dict(content), source)
 
 

@@ -93,7 +93,9 @@ def curve(study: Study) -> Curve:
     done = tuple(
         (cost, trial)
         for cost, trial in zip(spent, trials, strict=True)
-        if trial.state is TrialState.DONE and trial.fidelity == study.ladder.target
+        if trial.is_observation
+        and trial.fidelity.name == study.ladder.target.name
+        and study.space.contains(trial.params)
     )
     best = accumulate((sign * (trial.value or 0.0) for _, trial in done), max)
     return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(done, best, strict=True)), done)

@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
-from fidelium.history import TrialState
 from fidelium.plots.style import (
     FAINT,
     INK,
@@ -166,11 +165,15 @@ def _slice(study: Study, centre: Params, name: str, fidelity: str, problem: Prob
 def _seen_near(
     study: Study, centre: Params, name: str, fidelity: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Position, value and distance of the observations near the slice, the nearest last so that it is drawn on top."""
+    """Position, value and distance of the observations near the slice, the nearest last so that it is drawn on top.
+
+    Observations outside of the present bounds are not shown.
+    """
     parameter = study.space.parameters[name]
     found: list[tuple[float, float, float]] = []
     for trial in study.trials:
-        if trial.state is TrialState.DONE and trial.value is not None and trial.fidelity.name == fidelity:
+        at_fidelity = trial.is_observation and trial.fidelity.name == fidelity
+        if at_fidelity and trial.value is not None and study.space.contains(trial.params):
             on_slice = study.space.encode(centre | {name: trial.params[name]})
             distance = float(np.max(np.abs(study.space.encode(trial.params) - on_slice)))
             if distance <= _NEAR:

@@ -5,7 +5,13 @@ the storage allows it, machines may use the same study at the same time, each th
 
 **Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study. An object that refers to
 a deleted study raises `StorageError`, even if there is a new study of the same name. The parameters and the fidelity of
-a trial never change.
+a trial never change, nor does its cost: what the study was charged when it was added.
+
+**What people change.** A person may exclude a finished trial and restore it, queue one again, enter the value of one
+that failed (`amend`), and change the definition of the study (`redefine`). Each of them is recorded in the same
+transaction, with who, when and why (`changes`), and the record is deleted only with the study. An object keeps the
+definition that the study had when it was opened, or that was given to its own `redefine`, and its trials have the
+fidelities of this definition; other objects that are open continue with theirs. (In memory all share one object.)
 
 **What is stored.** Parameter values come back as the same bits and the same type. Reasons are text for people:
 characters that no database accepts (NUL, lone surrogates) are escaped, and the middle of a very long one is cut. Names
@@ -21,25 +27,27 @@ or a script, for as long as they like.
 one moment, never older than what the same object returned before. The budget holds by construction: a trial that does
 not fit is refused by the `add` itself.
 
-**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue` or `recover` returns, its effect is on disk (or
-with the database server) and survives the end of the process or of the machine. Heartbeats and turns need not. An
-error means that nothing has changed; the one exception is a server lost while it writes, and its message says so. The
-storage in memory lives as long as its process.
+**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue`, `recover`, `amend` or `redefine` returns, its
+effect is on disk (or with the database server) and survives the end of the process or of the machine. Heartbeats and
+turns need not. An error means that nothing has changed; the one exception is a server lost while it writes
+(`UnsureError`). The storage in memory lives as long as its process.
 
 **Times** are seconds since 1970 by the storage's clock: the server's for a database server, this machine's otherwise.
+The clock may be set back: a turn or a heartbeat that then lies in the future does not outlast its length.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import ObservationError
-from fidelium.history import Trial, TrialState
+from fidelium.history import Change, Trial, TrialState
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,21 @@ class Outcome:
             raise ObservationError(f"a failed trial has a reason and no value, got {self.value!r}")
         if self.measured_cost is not None and not math.isfinite(self.measured_cost):
             raise ObservationError(f"a measured cost is a finite number or None, got {self.measured_cost!r}")
+
+
+def never(worker: str) -> bool:
+    """No worker is known to be dead."""
+    del worker
+    return False
+
+
+class Action(StrEnum):
+    """What a person can do to a trial afterwards."""
+
+    EXCLUDE = "exclude"
+    RESTORE = "restore"
+    RETRY = "retry"
+    CORRECT = "correct"
 
 
 @runtime_checkable
@@ -152,6 +175,55 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
+    def amend(
+        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+    ) -> Trial:
+        """Change a trial that is not running, and record who did it and why.
+
+        - exclude: a finished trial no longer counts as an observation.
+        - restore: an excluded trial counts again.
+        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value is forgotten.
+        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value.
+
+        Args:
+            number: the trial's number.
+            action: what to do.
+            who: who does it, at most 255 characters.
+            reason: why.
+            outcome: the value of a trial that is corrected; None for all other actions.
+
+        Returns:
+            The trial as stored.
+
+        Raises:
+            TrialError: if there is no such trial, or it is in a state in which this cannot be done; nothing changes.
+            ObservationError: if the outcome is missing, or not a done one.
+        """
+        ...
+
+    @abstractmethod
+    def redefine(self, definition: StudyDefinition, who: str, reason: str | None = None) -> None:
+        """Replace the definition of the study, and record who did it and why; trials keep the cost they were charged.
+
+        Nothing happens if it is the stored definition already.
+
+        Args:
+            definition: the new one, of the same name, with the same names of parameters and fidelities in this order.
+            who: who does it, at most 255 characters.
+            reason: why, or what is different.
+
+        Raises:
+            SettingError: if a name differs; nothing changes.
+            StorageError: as `Storage.create`.
+        """
+        ...
+
+    @abstractmethod
+    def changes(self) -> tuple[Change, ...]:
+        """Everything that people have changed afterwards, oldest first."""
+        ...
+
+    @abstractmethod
     def beat(self, worker: str) -> None:
         """Renew the heartbeat of a worker's running trials that have one."""
         ...
@@ -161,7 +233,8 @@ class StudyStore(Protocol):
         """Queue the running trials of dead workers again.
 
         A trial is concerned if its worker is among the dead, or if its last heartbeat is older than `silent_for`
-        seconds. It is queued again, unless it was started more than `retries` times: then it is lost.
+        seconds. It is queued again, unless it was started more than `retries` times: then it is lost. A heartbeat in
+        the future, because the clock was set back, becomes one of this moment.
 
         Args:
             silent_for: seconds without a heartbeat after which a worker counts as dead.
@@ -174,11 +247,18 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         """Try to take or renew the exclusive right to choose the next trial, for this many seconds.
 
         Choosing takes seconds of fitting, and two that choose at the same time would choose the same. A turn only saves
         work: `add` decides. It expires, so nobody waits for a process that died.
+
+        Args:
+            holder: who wants it.
+            seconds: how long; the same for all. A turn with more than that left (and a second) was taken before the
+                clock was set back, and counts as expired.
+            has_ended: whether the present holder is known to be dead: then nobody waits for the end of its turn. It may
+                be called more than once.
         """
         ...
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
-from fidelium.history import Trial, TrialState
+from fidelium.history import Change, Trial, TrialState
 from fidelium.storage import transitions
-from fidelium.storage.base import Outcome
-from fidelium.storage.serialise import checked_name, unknown_study
+from fidelium.storage.base import Action, Outcome, never
+from fidelium.storage.serialise import bounded_reason, checked_name, unknown_study
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
@@ -32,6 +32,7 @@ class MemoryStudy:
         self._clock = clock
         self._lock = threading.Lock()  # held by every method: they happen one after another
         self._trials: list[Trial] = []
+        self._changes: list[Change] = []
         self._turn: tuple[str, float] | None = None
         self._deleted = False
 
@@ -75,6 +76,36 @@ class MemoryStudy:
         with self._lock:
             return self._save(transitions.given_back(self._owned(number, attempt), reason))
 
+    def amend(
+        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+    ) -> Trial:
+        checked_name(who, "the name of who changes a trial")
+        with self._lock:
+            self._check_is_there()
+            trial, now = transitions.known(self._found(number), number, len(self._trials)), self._clock()
+            amended = transitions.amended(trial, action, reason, outcome, now)
+            self._changes.append(transitions.change_record(trial, action, who, reason, now))
+            return self._save(amended)
+
+    def redefine(self, definition: StudyDefinition, who: str, reason: str | None = None) -> None:
+        checked_name(who, "the name of who changes a study")
+        with self._lock:
+            self._check_is_there()
+            transitions.check_redefinition(self._definition, definition)
+            if definition == self._definition:
+                return
+            ladder = definition.ladder
+            self._trials = [
+                transitions.charged(each, ladder[ladder.index(each.fidelity.name)], each.cost) for each in self._trials
+            ]
+            self._definition = definition
+            self._changes.append(Change(self._clock(), who, "redefine", None, bounded_reason(reason) or ""))
+
+    def changes(self) -> tuple[Change, ...]:
+        with self._lock:
+            self._check_is_there()
+            return tuple(self._changes)
+
     def beat(self, worker: str) -> None:
         with self._lock:
             self._check_is_there()
@@ -87,14 +118,18 @@ class MemoryStudy:
             self._check_is_there()
             now = self._clock()
             abandoned = [trial for trial in self._trials if transitions.is_abandoned(trial, silent_for, dead, now)]
+            for trial in self._trials:
+                if transitions.is_ahead(trial, now):
+                    self._save(transitions.alive(trial, now))
             return tuple(self._save(transitions.taken_away(trial, dead, retries, now)) for trial in abandoned)
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         checked_name(holder, "the name of a turn's holder")
         with self._lock:
             self._check_is_there()
             now = self._clock()
-            if self._turn is not None and not transitions.may_take_turn(holder, *self._turn, now):
+            held = self._turn or (None, 0.0)
+            if not transitions.may_take_turn(holder, *held, now, seconds, has_ended):
                 return False
             self._turn = (holder, now + seconds)
             return True
@@ -112,8 +147,10 @@ class MemoryStudy:
 
     def _owned(self, number: int, attempt: int) -> Trial:
         self._check_is_there()
-        count = len(self._trials)
-        return transitions.owned(self._trials[number] if 0 <= number < count else None, number, attempt, count)
+        return transitions.owned(self._found(number), number, attempt, len(self._trials))
+
+    def _found(self, number: int) -> Trial | None:
+        return self._trials[number] if 0 <= number < len(self._trials) else None
 
     def _save(self, trial: Trial) -> Trial:
         self._trials[trial.number] = trial

@@ -94,6 +94,7 @@ def definition_text(definition: StudyDefinition) -> str:
             "seed": int(definition.seed),
             "initial": {name: int(count) for name, count in definition.initial.items()},
             **_options(definition.strategy_options),
+            **({"default_initial": True} if definition.default_initial else {}),
         }
     )
 
@@ -111,6 +112,7 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         seed=fields["seed"],
         initial=fields["initial"],
         name=name,
+        default_initial=fields.get("default_initial", False),
     )
 
 

@@ -5,14 +5,19 @@ Every storage uses these, so that trials behave the same everywhere; a storage a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from fidelium.errors import BudgetError, TrialError
-from fidelium.history import Trial, TrialState
+from fidelium.definition import StudyDefinition
+from fidelium.errors import BudgetError, ObservationError, SettingError, TrialError
+from fidelium.fidelity import Fidelity
+from fidelium.history import Change, Trial, TrialState
 from fidelium.numbers import exact_sum, remainder
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Action, Outcome
 from fidelium.storage.serialise import bounded_reason, checked_name
+
+_CLOCK_STEP = 1.0
+"""Seconds by which a clock may be set back in daily life without a turn being taken for an old one."""
 
 
 def is_next(trial: Trial, count: int) -> bool:
@@ -52,7 +57,8 @@ def entered(trial: Trial, beating: bool, now: float) -> Trial:
         ObservationError: if it is finished and its value does not fit its state.
         StorageError: if its worker's name cannot be stored.
     """
-    fresh = replace(trial, params=dict(trial.params), started=None, heartbeat=None, finished=None)
+    fresh = replace(trial, params=dict(trial.params), started=None, heartbeat=None, finished=None, excluded=False)
+    fresh = charged(fresh, trial.fidelity, trial.cost)
     if trial.worker is not None:
         checked_name(trial.worker, "a worker's name")
     if trial.state is TrialState.QUEUED:
@@ -63,6 +69,12 @@ def entered(trial: Trial, beating: bool, now: float) -> Trial:
     if trial.state is TrialState.LOST:
         return replace(fresh, value=None, reason=bounded_reason(trial.reason), finished=now)
     return ended(fresh, Outcome(trial.state, trial.value, trial.reason, trial.measured_cost), now)
+
+
+def charged(trial: Trial, fidelity: Fidelity, cost: float) -> Trial:
+    """A trial at a fidelity as it is defined now, with what the study paid for it."""
+    now = trial.given or cost == fidelity.cost
+    return replace(trial, fidelity=fidelity, charged=None if now else cost)
 
 
 def claimed(trial: Trial, worker: str | None, now: float) -> Trial:
@@ -81,6 +93,11 @@ def claimed(trial: Trial, worker: str | None, now: float) -> Trial:
 def is_beating(trial: Trial, worker: str) -> bool:
     """Whether this worker runs the trial and sends heartbeats."""
     return trial.state is TrialState.RUNNING and trial.worker == worker and trial.heartbeat is not None
+
+
+def is_ahead(trial: Trial, now: float) -> bool:
+    """Whether the heartbeat of a running trial lies in the future: the clock was set back."""
+    return trial.state is TrialState.RUNNING and trial.heartbeat is not None and trial.heartbeat > now
 
 
 def alive(trial: Trial, now: float) -> Trial:
@@ -125,6 +142,22 @@ def taken_away(trial: Trial, dead: Collection[str], retries: int, now: float) ->
     return given_back(trial, reason)
 
 
+def known(trial: Trial | None, number: int, count: int) -> Trial:
+    """The trial.
+
+    Args:
+        trial: the trial of this number, None if there is none.
+        number: its number.
+        count: how many trials the study has.
+
+    Raises:
+        TrialError: if there is none.
+    """
+    if trial is None:
+        raise TrialError(f"there is no trial {number}; the study has {count}, numbered from 0")
+    return trial
+
+
 def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     """The trial, if it is running in this attempt.
 
@@ -137,8 +170,7 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     Raises:
         TrialError: if it is not.
     """
-    if trial is None:
-        raise TrialError(f"there is no trial {number}; the study has {count}, numbered from 0")
+    trial = known(trial, number, count)
     if trial.state is not TrialState.RUNNING:
         raise TrialError(f"trial {number} is {trial.state}, not running; nothing was changed")
     if trial.attempt != attempt:
@@ -149,9 +181,87 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     return trial
 
 
-def may_take_turn(holder: str, current: str | None, until: float, now: float) -> bool:
-    """Whether the turn is free, expired, or the holder's own."""
-    return current is None or current == holder or until <= now
+def amended(trial: Trial, action: Action, reason: str | None, outcome: Outcome | None, now: float) -> Trial:
+    """A trial that a person has changed.
+
+    Raises:
+        TrialError: if it is in a state in which this cannot be done.
+        ObservationError: if the outcome is missing, or not a done one.
+    """
+    if action is Action.CORRECT and (outcome is None or outcome.state is not TrialState.DONE):
+        raise ObservationError(f"a trial is corrected with a value, got {outcome!r}")
+    check_amendable(trial, action)
+    if action is Action.RETRY:
+        again = replace(trial, value=None, measured_cost=None, finished=None, excluded=False)
+        return given_back(again, reason or None)
+    if action is Action.CORRECT and outcome is not None:
+        return ended(trial, outcome, now)
+    return replace(trial, excluded=action is Action.EXCLUDE)
+
+
+def check_amendable(trial: Trial, action: Action) -> None:
+    """Refuse what cannot be done to a trial in its state.
+
+    Raises:
+        TrialError: if it cannot be done.
+    """
+    refusal = _refusal(trial, action)
+    if refusal is not None:
+        raise TrialError(f"cannot {action} trial {trial.number}: {refusal}; nothing was changed")
+
+
+def _refusal(trial: Trial, action: Action) -> str | None:
+    """Why this cannot be done to the trial, None if it can."""
+    state = trial.state
+    if state is TrialState.RUNNING:
+        return "it is running; wait for its end, or end it with 'tell'"
+    if action is Action.EXCLUDE:
+        if state is TrialState.QUEUED:
+            return "it is queued, so it has no value yet"
+        return "it is excluded already" if trial.excluded else None
+    if action is Action.RESTORE:
+        return None if trial.excluded else "it is not excluded"
+    if action is Action.RETRY and trial.given:
+        return "it is data that was given, so there is nothing to run"
+    if state is TrialState.DONE and not (action is Action.RETRY and trial.excluded):
+        return f"it is done, with value {trial.value!r}; exclude it first if that is wrong"
+    if state is TrialState.QUEUED and (action is Action.RETRY or not trial.attempt):
+        return "it is queued already" if action is Action.RETRY else "it has not been started yet"
+    return None
+
+
+def change_record(before: Trial, action: Action, who: str, reason: str | None, now: float) -> Change:
+    """The record of a change of a trial; it keeps what the change overwrites."""
+    texts = [reason] if reason else []
+    if action in (Action.RETRY, Action.CORRECT):
+        value = f" with value {before.value!r}" if before.value is not None else ""
+        because = f": {before.reason}" if before.reason else ""
+        texts.append(f"[before: {before.state}{value}{because}]")
+    return Change(now, who, action.value, before.number, bounded_reason(" ".join(texts)) or "")
+
+
+def check_redefinition(stored: StudyDefinition, new: StudyDefinition) -> None:
+    """Refuse a definition that stored trials do not fit: they know their fidelity by its position.
+
+    Raises:
+        SettingError: if the name of the study, of a parameter or of a fidelity differs.
+    """
+    for what, old, wanted in (
+        ("name", stored.stored_name, new.stored_name),
+        ("parameters", list(stored.space.parameters), list(new.space.parameters)),
+        ("fidelities", list(stored.ladder.names), list(new.ladder.names)),
+    ):
+        if old != wanted:
+            raise SettingError(f"a study keeps its {what}: {old!r} are stored, got {wanted!r}; create a new study")
+
+
+def may_take_turn(
+    holder: str, current: str | None, until: float, now: float, seconds: float, has_ended: Callable[[str], bool]
+) -> bool:
+    """Whether the turn is free, expired, the holder's own, a dead one's, or was taken before the clock was set back."""
+    if current is None or current == holder or until <= now:
+        return True
+    return until - now > seconds + _CLOCK_STEP or has_ended(current)
 
 
 def _number(value: float | None) -> float | None:

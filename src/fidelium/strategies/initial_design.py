@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from fidelium.errors import SettingError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import History, Query
+from fidelium.numbers import exact_sum
 from fidelium.randomness import Key
 from fidelium.space import Params, SearchSpace
 
@@ -24,9 +26,28 @@ _TRIES = 1000
 
 
 def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
-    """Points per fidelity when the user names none: 4 + 3 d at the cheapest, fewer where they cost more, at least 2."""
+    """Points per fidelity when the user names none: n_m = max(2, (4 + 3 d) sqrt(cost_1 / cost_m)), d columns.
+
+    As the number of columns d counts every choice of a categorical parameter.
+    """
     cheapest = 4 + 3 * space.dimension
     return {rung.name: max(2, round(cheapest * (ladder[0].cost / rung.cost) ** 0.5)) for rung in ladder}
+
+
+def sizes_within(sizes: Mapping[str, int], ladder: FidelityLadder, limit: Fraction) -> dict[str, int]:
+    """The sizes, reduced where the design would cost more than a limit.
+
+    The lower fidelities are reduced in the same way to half of the limit, if the other half pays for a point at the
+    highest one, and to the limit otherwise; the highest one gets what is left.
+    """
+    *lower, top = ladder
+    cost, most = exact_sum([top.cost]), sizes[top.name]
+    if not lower:
+        return {top.name: min(most, limit // cost)}
+    room = max(limit / 2, limit - most * cost) if cost <= limit / 2 else limit
+    below = sizes_within(sizes, FidelityLadder(tuple(lower)), room)
+    spent = exact_sum({rung.cost: below[rung.name] for rung in lower})
+    return below | {top.name: min(most, (limit - spent) // cost)}
 
 
 def validated_sizes(sizes: object, ladder: FidelityLadder) -> dict[str, int]:
@@ -54,11 +75,21 @@ def initial_design(space: SearchSpace, ladder: FidelityLadder, sizes: Mapping[st
     return tuple(queries)
 
 
-def next_of_design(history: History, design: Iterable[Query]) -> Query | None:
-    """The first affordable query of the initial design that was not asked yet, None if there is none left."""
+def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str, int]) -> Query | None:
+    """The first affordable query of the initial design that was not asked yet, None if there is none left.
+
+    Args:
+        history: what was asked.
+        design: the initial design.
+        sizes: how many queries of each fidelity count, the first ones.
+    """
     # found by comparing, not by counting: so it is still there when a larger budget affords what was skipped
-    asked = {_identity(t.params, history.ladder.index(t.fidelity)) for t in history.trials}
+    asked = {_identity(t.params, history.ladder.index(t.fidelity.name)) for t in history.trials}
+    left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
+        left[query.fidelity] -= 1
+        if left[query.fidelity] < 0:
+            continue
         if query.fidelity in history.affordable and _identity(query.params, query.fidelity) not in asked:
             return query
     return None

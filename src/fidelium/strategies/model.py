@@ -65,7 +65,7 @@ class PosteriorModel:
     def recommend(self) -> Recommendation:
         """The design this model would choose at the target."""
         designs, sure = self._maximise(_sure_value)
-        seen = self.history.observations[-1]
+        seen = self.history.inside[-1]
         if len(seen):
             designs = np.concatenate([designs, seen.unit_x])
             # an observed value, less twice its noise, counts as a lower bound too; small noise is taken for ripples of
@@ -92,7 +92,7 @@ class PosteriorModel:
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
-        tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:4]] for seen in self.history.observations])
+        tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:4]] for seen in self.history.inside])
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.snap(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), tops, near])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from fidelium.storage import Storage, open_storage
 from fidelium.storage.base import StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Strategy
-from fidelium.study.resume import check_same_problem
+from fidelium.study.redefinition import resumed, take_up
 from fidelium.study.stopping import Stop
 from fidelium.study.study import Study
 from fidelium.study.trial import LiveTrial, RecommendedDesign
@@ -31,6 +32,8 @@ __all__ = [
     "optimize",
     "start_study",
 ]
+
+_log = logging.getLogger("fidelium.study")
 
 
 def create_study(
@@ -58,9 +61,13 @@ def create_study(
         storage: where it is kept: `sqlite:///file.db`, `postgresql://user@host/database`, None for memory, or a storage
             that is open already.
         name: what to call the study; it is unique in its storage.
-        initial: points of the initial design by fidelity's name; a sensible default if None, no design if empty.
-        load_if_exists: whether to resume the study of this name if the storage has one. Its parameters, fidelities and
-            direction must be these; strategy, seed and initial design may change.
+        initial: points of the initial design by fidelity's name, no design if empty. If None, fidelity m gets
+            max(2, (4 + 3 d) sqrt(cost_1 / cost_m)) points, d the columns of the unit cube; fewer where they would cost
+            more than a third of the budget that `ask` or `optimize` is given.
+        load_if_exists: whether to resume the study of this name if the storage has one. The names and types of its
+            parameters, the names and order of its fidelities, and its direction must be these. Everything else may
+            change: it is taken up from now on, with a warning in the log, and recorded in `Study.changes`. What is
+            left out here (`initial`, or `seed=None`) stays as it is stored.
 
     Raises:
         SpaceError: if the space is not valid.
@@ -81,23 +88,43 @@ def create_study(
         initial=initial,
         name=name,
     )
-    return start_study(definition, storage, load_if_exists=load_if_exists)
+    return start_study(definition, storage, load_if_exists=load_if_exists, keep_seed=seed is None)
 
 
 def start_study(
-    definition: StudyDefinition, storage: str | Storage | None = None, *, load_if_exists: bool = False
+    definition: StudyDefinition,
+    storage: str | Storage | None = None,
+    *,
+    load_if_exists: bool = False,
+    keep_seed: bool = False,
+    announce: Callable[[str], None] | None = _log.warning,
 ) -> Study:
-    """A new study with this definition, or the stored one of its name; the arguments are those of `create_study`.
+    """A new study with this definition, or the stored one of its name.
+
+    Args:
+        definition: what the study is made from.
+        storage: as in `create_study`.
+        load_if_exists: as in `create_study`.
+        keep_seed: whether a stored study keeps its seed.
+        announce: called with a line for everything that differs from the stored definition, which is replaced; None to
+            leave the stored definition unchanged and use this one only here.
 
     Raises:
-        SettingError: if the stored study has other parameters, fidelities or another direction.
+        SettingError: if the stored study is about another problem.
         StudyExistsError: if there is a study of this name, and it is not to be loaded.
         StorageError: if the storage cannot be opened or written.
     """
     registry.check_extras(definition.strategy, definition.strategy_options)
     opened = storage if isinstance(storage, Storage) else open_storage(storage)
     try:
-        return Study(definition, _create_or_open(definition, opened, load_if_exists), opened)
+        store = _created(definition, opened, load_if_exists)
+        if store is None:
+            store = opened.open(definition.stored_name)
+            if announce is None:
+                definition = resumed(store.definition, definition, keep_seed=keep_seed)
+            else:
+                definition = take_up(store, definition, announce, keep_seed=keep_seed)
+        return Study(definition, store, opened)
     except BaseException:
         if opened is not storage:
             opened.close()
@@ -187,7 +214,8 @@ def only_name(storage: Storage) -> str:
     raise UnknownNameError(f"this storage has several studies; pass name= one of {', '.join(map(repr, names))}")
 
 
-def _create_or_open(definition: StudyDefinition, storage: Storage, load_if_exists: bool) -> StudyStore:
+def _created(definition: StudyDefinition, storage: Storage, load_if_exists: bool) -> StudyStore | None:
+    """The new study, None if there is one of this name that is to be loaded."""
     try:
         return storage.create(definition)
     except StudyExistsError:
@@ -196,6 +224,4 @@ def _create_or_open(definition: StudyDefinition, storage: Storage, load_if_exist
                 f"study {definition.stored_name!r} exists already; resume it with load_study or load_if_exists=True, "
                 "or choose another name"
             ) from None
-    store = storage.open(definition.stored_name)
-    check_same_problem(store.definition, definition)
-    return store
+    return None

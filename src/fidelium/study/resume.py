@@ -1,12 +1,11 @@
-"""Resuming a study: what must be the same as before, and what dead workers were running is queued again."""
+"""Resuming a study: what dead workers were running is queued again."""
 
 from __future__ import annotations
 
 import logging
 
-from fidelium.definition import StudyDefinition
-from fidelium.errors import SettingError
-from fidelium.history import Trial
+from fidelium.errors import FideliumError, UnsureError
+from fidelium.history import Trial, TrialState
 from fidelium.storage.base import StudyStore
 from fidelium.study.heartbeat import SILENT, dead_workers
 
@@ -28,23 +27,35 @@ def recover(store: StudyStore) -> tuple[Trial, ...]:
     return recovered
 
 
-def check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
-    """Refuse a definition under which stored values would mean something else; strategy and seed may change.
-
-    Args:
-        stored: the definition in the storage.
-        new: the definition to resume with.
+def add_once(store: StudyStore, trial: Trial, budget: float) -> Trial | None:
+    """Add a running trial as `StudyStore.add` does; if the connection is lost meanwhile, see whether it is stored.
 
     Raises:
-        SettingError: if parameters, fidelities or direction differ.
+        UnsureError: if that cannot be seen.
+        FideliumError: as `StudyStore.add`.
     """
-    for what, old, wanted in (
-        ("parameters", stored.space.parameters, new.space.parameters),
-        ("fidelities", list(stored.ladder), list(new.ladder)),
-        ("direction", str(stored.direction), str(new.direction)),
-    ):
-        if old != wanted:
-            raise SettingError(
-                f"the stored study {new.stored_name!r} has other {what}: {old} there, {wanted} here; "
-                "use those, or another name for a new study"
-            )
+    try:
+        return store.add(trial, alive=trial.worker is not None, budget=budget)
+    except UnsureError:
+        stored = _stored(store, trial)
+        if stored is None:
+            raise
+        return stored
+
+
+def give_back_unseen(store: StudyStore, trial: Trial) -> None:
+    """Queue a trial that was chosen, if it is stored: its asker was interrupted and does not know of it."""
+    try:
+        stored = _stored(store, trial)
+        if stored is not None:
+            store.requeue(stored.number, stored.attempt, "interrupted")
+    except FideliumError as error:
+        _log.warning("trial %d may be left running without a worker: %s", trial.number, error)
+
+
+def _stored(store: StudyStore, trial: Trial) -> Trial | None:
+    """A trial as it was stored by its asker, who has the turn to choose; None if it is not there."""
+    found = next(iter(store.trials()[trial.number : trial.number + 1]), None)
+    if found is None or (found.worker, found.attempt, found.state) != (trial.worker, 1, TrialState.RUNNING):
+        return None
+    return found if (found.params, found.fidelity.name) == (trial.params, trial.fidelity.name) else None

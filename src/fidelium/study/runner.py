@@ -30,7 +30,8 @@ from fidelium.errors import (
 from fidelium.execution.base import Evaluator, Measurement
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
-from fidelium.study.heartbeat import heartbeat, worker_name
+from fidelium.study.heartbeat import heartbeat
+from fidelium.study.identity import worker_name
 from fidelium.study.progress import Progress, watch
 from fidelium.study.resume import RESTARTS, recover
 from fidelium.study.stopping import NEVER, Stop

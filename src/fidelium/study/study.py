@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fidelium.definition import StudyDefinition
 from fidelium.errors import (
     BudgetError,
+    FideliumError,
     NoDataError,
     NotWorthwhileError,
     ObservationError,
@@ -29,16 +30,18 @@ from fidelium.execution.base import Objective
 from fidelium.execution.executors import evaluator_for_executor, local_executor
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Direction, History, Query, Trial, TrialState
+from fidelium.history import Change, Direction, History, Query, Trial, TrialState
 from fidelium.numbers import as_number
 from fidelium.randomness import design_key, model_key, trial_key
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Outcome, Storage, StudyStore
+from fidelium.storage.base import Action, Outcome, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import initial_design, next_of_design
 from fidelium.study.lock import choosing_lock
+from fidelium.study.repair import amend, find
+from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign
@@ -69,7 +72,7 @@ class Study:
         self._storage = storage
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
-        self._model: tuple[int, Model] | None = None
+        self._model: tuple[tuple[Trial, ...], Model] | None = None  # of these finished trials
 
     def close(self) -> None:
         """Close the storage; the study cannot be used afterwards. A study is also a context manager that does this."""
@@ -127,7 +130,7 @@ class Study:
 
     @property
     def initial(self) -> dict[str, int]:
-        """Points of the initial design, by fidelity."""
+        """Points of the initial design, by fidelity; if left to us, a small budget reduces them."""
         return dict(self._definition.initial)
 
     # --- ask and tell ---
@@ -142,6 +145,7 @@ class Study:
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
+            SettingError: if the budget is not a number.
         """
         return LiveTrial(self, self.start(budget, None))
 
@@ -156,18 +160,30 @@ class Study:
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
             NotWorthwhileError: if the strategy expects less of its best query.
+            StorageError: if the storage cannot be read or written; then no trial was started.
+            UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
         with self._asking:
-            if self.snapshot().queued:
+            while self.snapshot(budget).queued:
                 queued = self._store.claim(worker)
-                if queued is not None:  # else another worker was faster
+                if queued is None:  # another worker was faster
+                    break
+                if self.space.contains(queued.params):
                     return queued
-            with choosing_lock(self._store):
-                while True:
-                    trial = self._choose(self.snapshot(budget), worker, least_worth)
-                    stored = self._store.add(trial, alive=worker is not None, budget=budget)
-                    if stored is not None:  # else another worker added one meanwhile: choose again, knowing of it
-                        return stored
+                self._drop(queued)
+            chosen: Trial | None = None
+            try:
+                with choosing_lock(self._store):
+                    while True:
+                        chosen = self._choose(self.snapshot(budget), worker, least_worth)
+                        stored = add_once(self._store, chosen, budget)
+                        if stored is not None:
+                            return stored
+                        chosen = None  # another worker added one meanwhile: choose again, knowing of it
+            except BaseException as error:
+                if chosen is not None and not isinstance(error, FideliumError):  # interrupted: it may be stored
+                    give_back_unseen(self._store, chosen)
+                raise
 
     def tell(
         self,
@@ -263,7 +279,8 @@ class Study:
         queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
-            objective: called with the parameters (a dict) and the fidelity; returns the value. An exception, or a
+            objective: called with the parameters (a dict) and the fidelity; returns the value, or
+                `{"value": ..., "cost": ...}` with what it really cost. An exception, or a
                 result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
@@ -293,6 +310,74 @@ class Study:
         with local_executor(objective, policy.workers) as (evaluate, here):
             run_study(self, evaluate, here, policy)
         return self.best
+
+    # --- repair ---
+
+    def exclude(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
+        """Exclude a finished trial: the model forgets it and it is never the best; its record and its cost stay.
+
+        Args:
+            trial: the trial, its record, or its number.
+            reason: why; kept in `changes`.
+            who: who does it; this login and host if None.
+
+        Returns:
+            The trial's record.
+
+        Raises:
+            TrialError: if the trial is not one of this study, is not finished, or is excluded already; nothing changes.
+        """
+        return amend(self._store, trial, Action.EXCLUDE, reason, who)
+
+    def restore(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
+        """Undo `exclude`. The arguments are the same.
+
+        Raises:
+            TrialError: if the trial is not one of this study, or not excluded; nothing changes.
+        """
+        return amend(self._store, trial, Action.RESTORE, reason, who)
+
+    def retry(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
+        """Queue a failed, lost or excluded trial again: the next `ask` returns it. It is charged once only.
+
+        The arguments are those of `exclude`.
+
+        Raises:
+            TrialError: if the trial is not one of this study, is running, queued, done and not excluded, or data that
+                was given; nothing changes.
+        """
+        return amend(self._store, trial, Action.RETRY, reason, who)
+
+    def correct(
+        self,
+        trial: LiveTrial | Trial | int,
+        value: float,
+        measured_cost: float | None = None,
+        reason: str = "",
+        *,
+        who: str | None = None,
+    ) -> Trial:
+        """Record the value of a trial that failed, or was queued again, although its evaluation did give one.
+
+        Args:
+            trial: the trial, its record, or its number.
+            value: what was observed, in the user's units.
+            measured_cost: what the evaluation really cost.
+            reason: why; kept in `changes`.
+            who: who does it; this login and host if None.
+
+        Returns:
+            The trial's record, done.
+
+        Raises:
+            TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
+            ObservationError: if the value is not a finite number; nothing changes.
+        """
+        return amend(self._store, trial, Action.CORRECT, reason, who, _outcome(value, None, measured_cost))
+
+    def changes(self) -> tuple[Change, ...]:
+        """What people have changed afterwards, oldest first: excluded, restored, retried and corrected trials."""
+        return self._store.changes()
 
     # --- what is known ---
 
@@ -400,7 +485,7 @@ class Study:
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
                 f"which costs {self.ladder[0].cost:g}"
             )
-        query = next_of_design(history, self._design)
+        query = next_of_design(history, self._design, self._definition.initial_within(now.budget))
         if query is None:  # only now: naming a strategy is cheap, importing it may not be
             query = self._strategy.propose(history, history.pending, trial_key(self.seed, number))
             if query.fidelity not in history.affordable:
@@ -412,30 +497,31 @@ class Study:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
         return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
 
+    def _drop(self, trial: Trial) -> None:
+        """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
+        reason = "not run: the design is outside of the study's present bounds"
+        self._store.finish(trial.number, trial.attempt, Outcome(TrialState.FAILED, reason=reason))
+        _log.warning("trial %d is %s", trial.number, reason)
+
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
         """The record of a running trial of this study, from the trial, its record or its number."""
-        trials = self._store.trials()
-        number = trial.number if isinstance(trial, (LiveTrial, Trial)) else trial
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(trials):
-            raise TrialError(f"this study has no trial {trial!r}; it has {len(trials)}, numbered from 0")
-        record = trials[number]
-        foreign = trial.study is not self if isinstance(trial, LiveTrial) else False
-        if foreign or (isinstance(trial, Trial) and (trial.params, trial.fidelity) != (record.params, record.fidelity)):
-            raise TrialError(f"this trial {number} belongs to another study")
+        record = find(self._store.trials(), trial)
+        if isinstance(trial, LiveTrial) and trial.study is not self:
+            raise TrialError(f"this trial {record.number} belongs to another study")
         if not record.state.is_pending:
-            raise TrialError(f"trial {number} is already finished ({_summary(record)}); ask for a new one")
+            raise TrialError(f"trial {record.number} is already finished ({_summary(record)}); ask for a new one")
         return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
 
     def _fitted(self) -> Model:
-        """The model of all finished trials, kept until another one finishes."""
+        """The model of all finished trials, kept until they change."""
         now = self.snapshot()
         finished = now.finished
-        if not any(trial.state is TrialState.DONE for trial in finished):
+        if not any(trial.is_observation for trial in finished):
             raise NoDataError("nothing has been observed yet; tell the value of a trial or add an observation first")
         with self._modelling:
-            if self._model is None or self._model[0] != len(finished):
+            if self._model is None or self._model[0] != finished:
                 history = replace(now, trials=finished).history
-                self._model = (len(finished), self._modelled().model(history, model_key(self.seed, len(finished))))
+                self._model = (finished, self._modelled().model(history, model_key(self.seed, len(finished))))
             return self._model[1]
 
     def _modelled(self) -> Modelled:

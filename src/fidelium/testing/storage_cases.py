@@ -23,6 +23,7 @@ HOSTILE = (
 """Choices that break careless code, no two of them equal; `True` and `1` must stay distinct."""
 
 DONE = Outcome(TrialState.DONE, value=0.1 + 0.2)
+FAILED = Outcome(TrialState.FAILED, reason="no licence", measured_cost=0.5)
 FOREVER = 1e9
 
 

@@ -16,7 +16,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from fidelium.errors import BudgetError, StorageError, StudyExistsError, TrialError, UnknownNameError
+from fidelium.errors import (
+    BudgetError,
+    StorageError,
+    StudyExistsError,
+    TrialError,
+    UnknownNameError,
+)
 from fidelium.history import TrialState
 from fidelium.storage.base import Outcome, Storage, StudyStore
 from fidelium.testing.storage_cases import (
@@ -35,6 +41,14 @@ from fidelium.testing.storage_cases import (
     require_same,
     types_of,
     work,
+)
+from fidelium.testing.storage_changes import (
+    a_definition_is_replaced_once,
+    changes_say_who_when_and_why,
+    charged_costs_stay,
+    people_may_correct,
+    people_may_exclude_and_restore,
+    people_may_retry,
 )
 
 Law = Callable[[StorageCase], None]
@@ -332,6 +346,15 @@ def turns_are_exclusive_and_end(case: StorageCase) -> None:
         require_same("a turn that is over", store.take_turn("a", 60.0), True)
 
 
+def a_dead_holders_turn_is_free(case: StorageCase) -> None:
+    """Whoever knows that the holder has ended does not wait for the end of its turn."""
+    with case.stores(2) as (store, other):
+        require_same("a free turn", store.take_turn("a", 60.0), True)
+        require_same("a living holder's turn", other.take_turn("b", 60.0, lambda name: name != "a"), False)
+        require_same("a dead holder's turn", other.take_turn("b", 60.0, lambda name: name == "a"), True)
+        require_same("the dead one's renewal", store.take_turn("a", 60.0), False)
+
+
 def all_objects_see_the_same(case: StorageCase) -> None:
     """After each of many random calls through two objects, both and a new one show the same trials."""
     generator = random.Random(0)
@@ -394,12 +417,19 @@ LAWS: tuple[Law, ...] = (
     finished_trials_stay_finished,
     a_late_worker_is_refused,
     a_trial_given_back_is_started_again,
+    charged_costs_stay,
+    a_definition_is_replaced_once,
+    people_may_exclude_and_restore,
+    people_may_retry,
+    people_may_correct,
+    changes_say_who_when_and_why,
     reasons_may_hold_anything,
     silent_workers_lose_their_trials,
     dead_workers_lose_their_trials_until_they_are_lost,
     heartbeats_are_seen_by_all,
     times_are_the_storages_own,
     turns_are_exclusive_and_end,
+    a_dead_holders_turn_is_free,
     all_objects_see_the_same,
     many_threads_lose_and_double_nothing,
     what_was_stored_is_there_after_reopening,

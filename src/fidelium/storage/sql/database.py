@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Double, Engine, QueuePool, cast, create_engine, event, extract, func, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, UnsureError
 from fidelium.storage.memory import Clock
 from fidelium.storage.sql.errors import explained, is_conflict, is_loss
 from fidelium.storage.sql.url import Address
@@ -81,8 +81,9 @@ class Database:
         """What `work` returns, once everything it wrote is durable; nothing is written if it raises.
 
         Raises:
-            StorageError: if the database cannot be written, or the connection was lost at the end, when it cannot be
-                known whether everything or nothing was written.
+            StorageError: if the database cannot be written.
+            UnsureError: if the connection was lost at the end, when it cannot be known whether everything or nothing
+                was written.
         """
         return self._run(work, writes=True)
 
@@ -138,8 +139,8 @@ class Database:
         """If others were in the way; or if a server is away that was there before: else the URL may be wrong."""
         return is_conflict(error) or (is_loss(error) and self._was_reached)
 
-    def _unsure(self) -> StorageError:
-        return StorageError(
+    def _unsure(self) -> UnsureError:
+        return UnsureError(
             f"storage {self.address}: the connection was lost while writing, so the last change may be stored or not; "
             "look at the study, and continue from its state"
         )

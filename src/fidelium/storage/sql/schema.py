@@ -13,7 +13,7 @@ from fidelium.storage.sql.database import Database
 from fidelium.storage.sql.tables import METADATA, SCHEMA
 from fidelium.storage.sql.url import Address, parse_address
 
-CURRENT = 1
+CURRENT = 2
 """The schema this version of fidelium writes: the newest file in `storage/migrations/versions`."""
 
 _LOCK_KEY = 6_344_725_261_019
@@ -91,8 +91,8 @@ def upgrade_tables(url: str) -> tuple[int, int]:
         return before, database.read(version_in)
 
 
-def migrate(connection: Connection) -> None:
-    """Run all migrations that are missing."""
+def migrate(connection: Connection, version: str = "head") -> None:
+    """Run all migrations that are missing, up to a version."""
     from alembic import command
     from alembic.config import Config
 
@@ -100,7 +100,7 @@ def migrate(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, version)
 
 
 @contextmanager

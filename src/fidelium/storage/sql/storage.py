@@ -5,22 +5,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
-from fidelium.history import Trial
+from fidelium.history import Change, Trial
 from fidelium.storage import transitions
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Action, Outcome, never
 from fidelium.storage.memory import Clock
-from fidelium.storage.serialise import checked_name, definition_of, definition_text, unknown_study
+from fidelium.storage.serialise import bounded_reason, checked_name, definition_of, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
 from fidelium.storage.sql.database import Database
 from fidelium.storage.sql.schema import check_version, lock_catalogue, make_tables, version_in
-from fidelium.storage.sql.tables import fixed_columns, life_columns, trial_of
+from fidelium.storage.sql.tables import change_of, fixed_columns, life_columns, trial_of
 from fidelium.storage.sql.url import Address, parse_address
+
+
+@dataclass
+class _Seen:
+    """What was read of a study; changed while the database is read only, by one thread at a time."""
+
+    definition: StudyDefinition
+    trials: list[Trial] = field(default_factory=list)
+    version: int = 0
 
 
 class SqlStudy:
@@ -35,13 +45,11 @@ class SqlStudy:
     def __init__(self, database: Database, study_id: int, definition: StudyDefinition) -> None:
         self._database = database
         self._id = study_id
-        self._definition = definition
-        self._trials: list[Trial] = []  # what was read before, up to version _seen; touched inside `read` only
-        self._seen = 0
+        self._seen = _Seen(definition)
 
     @property
     def definition(self) -> StudyDefinition:
-        return self._definition
+        return self._seen.definition
 
     @property
     def is_shared(self) -> bool:
@@ -51,7 +59,7 @@ class SqlStudy:
         return self._database.read(self._refreshed)
 
     def add(self, trial: Trial, *, alive: bool = False, budget: float = math.inf) -> Trial | None:
-        fixed = fixed_columns(trial, self._definition.ladder)
+        fixed = fixed_columns(trial, self.definition.ladder)
 
         def work(connection: Connection) -> Trial | None:
             study = self._lock(connection)
@@ -86,6 +94,44 @@ class SqlStudy:
     def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
         return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason))
 
+    def amend(
+        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+    ) -> Trial:
+        checked_name(who, "the name of who changes a trial")
+
+        def work(connection: Connection) -> Trial:
+            study, now = self._lock(connection), self._database.now(connection)
+            trial = transitions.known(self._find(connection, study, number), number, study.trial_count)
+            amended = transitions.amended(trial, action, reason, outcome, now)
+            self._record(connection, transitions.change_record(trial, action, who, reason, now))
+            return self._save(connection, study, amended)
+
+        return self._database.write(work)
+
+    def redefine(self, definition: StudyDefinition, who: str, reason: str | None = None) -> None:
+        checked_name(who, "the name of who changes a study")
+        text = definition_text(definition)
+
+        def work(connection: Connection) -> None:
+            self._lock(connection)
+            record = connection.execute(sql.RECORD, {"of_study": self._id}).scalar_one()
+            transitions.check_redefinition(definition_of(self.definition.stored_name, record), definition)
+            if record != text:
+                self._update(connection, record=text)
+                now = self._database.now(connection)
+                self._record(connection, Change(now, who, "redefine", None, bounded_reason(reason) or ""))
+
+        self._database.write(work)
+        self._seen = _Seen(definition)
+
+    def changes(self) -> tuple[Change, ...]:
+        def work(connection: Connection) -> tuple[Change, ...]:
+            if connection.execute(sql.STUDY_EXISTS, {"of_study": self._id}).first() is None:
+                raise self._deleted()
+            return tuple(map(change_of, connection.execute(sql.CHANGES_OF_STUDY, {"of_study": self._id})))
+
+        return self._database.read(work)
+
     def beat(self, worker: str) -> None:
         checked_name(worker, "a worker's name")
 
@@ -103,18 +149,22 @@ class SqlStudy:
             now = self._database.now(connection)
             running = self._select(connection, sql.RUNNING)
             abandoned = [trial for trial in running if transitions.is_abandoned(trial, silent_for, dead, now)]
+            for trial in running:
+                if transitions.is_ahead(trial, now):
+                    self._save(connection, study, transitions.alive(trial, now))
             return tuple(
                 self._save(connection, study, transitions.taken_away(trial, dead, retries, now)) for trial in abandoned
             )
 
         return self._database.write(work)
 
-    def take_turn(self, holder: str, seconds: float) -> bool:
+    def take_turn(self, holder: str, seconds: float, has_ended: Callable[[str], bool] = never) -> bool:
         checked_name(holder, "the name of a turn's holder")
 
         def work(connection: Connection) -> bool:
             study, now = self._lock(connection), self._database.now(connection)
-            if not transitions.may_take_turn(holder, study.turn_holder, study.turn_until, now):
+            current, until = study.turn_holder, study.turn_until
+            if not transitions.may_take_turn(holder, current, until, now, seconds, has_ended):
                 return False
             self._update(connection, turn_holder=holder, turn_until=now + seconds)
             return True
@@ -129,26 +179,24 @@ class SqlStudy:
         self._database.write(work)
 
     def _costs(self, connection: Connection) -> dict[float, int]:
-        """How many trials there are of each cost; given ones are free."""
-        rows = connection.execute(sql.RUNS_BY_FIDELITY, {"of_study": self._id})
-        return {float(self._definition.ladder[row.fidelity].cost): row.runs for row in rows}
+        """How many trials there are of each cost."""
+        return {row.cost: row.runs for row in connection.execute(sql.COSTS, {"of_study": self._id})}
 
     def _refreshed(self, connection: Connection) -> tuple[Trial, ...]:
         """All trials, after reading what changed; writers take turns, so a version is complete when it is seen."""
         if connection.execute(sql.STUDY_EXISTS, {"of_study": self._id}).first() is None:
             raise self._deleted()
-        rows = connection.execute(sql.CHANGES, {"of_study": self._id, "seen": self._seen}).all()
+        seen = self._seen
+        rows = connection.execute(sql.NEWER_TRIALS, {"of_study": self._id, "seen": seen.version}).all()
         for row in rows:
-            self._trials[row.number : row.number + 1] = [trial_of(row, self._definition.ladder)]
-        self._seen = max([self._seen, *(row.version for row in rows)])
-        return tuple(self._trials)
+            seen.trials[row.number : row.number + 1] = [trial_of(row, seen.definition.ladder)]
+        seen.version = max([seen.version, *(row.version for row in rows)])
+        return tuple(seen.trials)
 
     def _change(self, number: int, attempt: int, change: Callable[[Trial, float], Trial]) -> Trial:
         def work(connection: Connection) -> Trial:
             study = self._lock(connection)
-            known = 0 <= number < study.trial_count
-            found = self._select(connection, sql.TRIAL, of_number=number) if known else []
-            trial = transitions.owned(found[0] if found else None, number, attempt, study.trial_count)
+            trial = transitions.owned(self._find(connection, study, number), number, attempt, study.trial_count)
             return self._save(connection, study, change(trial, self._database.now(connection)))
 
         return self._database.write(work)
@@ -160,9 +208,18 @@ class SqlStudy:
             raise self._deleted()
         return row
 
+    def _find(self, connection: Connection, study: Row[Any, Any, Any, Any], number: int) -> Trial | None:
+        """The trial of this number, None if there is none."""
+        known = 0 <= number < study.trial_count
+        return next(iter(self._select(connection, sql.TRIAL, of_number=number)), None) if known else None
+
+    def _record(self, connection: Connection, change: Change) -> None:
+        number = connection.execute(sql.CHANGE_COUNT, {"of_study": self._id}).scalar_one()
+        connection.execute(sql.ADD_CHANGE, asdict(change) | {"study_id": self._id, "number": number})
+
     def _select(self, connection: Connection, statement: Any, **values: int) -> Sequence[Trial]:
         rows = connection.execute(statement, {"of_study": self._id, **values})
-        return [trial_of(row, self._definition.ladder) for row in rows]
+        return [trial_of(row, self.definition.ladder) for row in rows]
 
     def _save(self, connection: Connection, study: Row[Any, Any, Any, Any], trial: Trial) -> Trial:
         version = study.version + 1
@@ -175,7 +232,7 @@ class SqlStudy:
         connection.execute(sql.UPDATE_STUDY.values(columns), {"of_study": self._id})
 
     def _deleted(self) -> StorageError:
-        return StorageError(f"study {self._definition.stored_name!r} was deleted; create it again")
+        return StorageError(f"study {self.definition.stored_name!r} was deleted; create it again")
 
 
 class SqlStorage:

@@ -1,4 +1,4 @@
-"""The tables: studies, their trials, and the version of the schema. A change here needs a migration (docs/storage.md).
+"""The tables: studies, trials, changes by people, and the schema's version. Changes need migrations (docs/storage.md).
 
 Every study has a version, one more with every write that changes trials, and every trial carries the version of its
 last change, so that a reader asks only for what is newer than what it has.
@@ -32,8 +32,9 @@ from sqlalchemy import (
 )
 
 from fidelium.fidelity import FidelityLadder
-from fidelium.history import Trial, TrialState
+from fidelium.history import Change, Trial, TrialState
 from fidelium.storage.serialise import LONGEST_NAME, params_of, params_text
+from fidelium.storage.transitions import charged
 
 METADATA = MetaData()
 
@@ -70,10 +71,26 @@ TRIALS = Table(
     Column("finished", Double),
     Column("measured_cost", Double),
     Column("version", BigInteger, nullable=False),
+    Column("cost", Double, nullable=False),  # what the study was charged; 0 if given
+    Column("excluded", Boolean, nullable=False),
     PrimaryKeyConstraint("study_id", "number", name="fidelium_trials_key"),
     ForeignKeyConstraint(["study_id"], ["fidelium_studies.id"], name="fidelium_trials_study", ondelete="CASCADE"),
     Index("fidelium_trials_by_version", "study_id", "version"),
     Index("fidelium_trials_by_state", "study_id", "state", "number"),
+)
+
+CHANGES = Table(
+    "fidelium_changes",
+    METADATA,
+    Column("study_id", Integer, nullable=False),
+    Column("number", Integer, nullable=False),  # 0, 1, 2, ... within the study
+    Column("at", Double, nullable=False),
+    Column("who", String(LONGEST_NAME), nullable=False),
+    Column("action", String(16), nullable=False),
+    Column("trial", Integer),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("study_id", "number", name="fidelium_changes_key"),
+    ForeignKeyConstraint(["study_id"], ["fidelium_studies.id"], name="fidelium_changes_study", ondelete="CASCADE"),
 )
 
 SCHEMA = Table(
@@ -84,16 +101,17 @@ SCHEMA = Table(
 )
 
 
-_STUDY, _TRIAL = STUDIES.c, TRIALS.c
+_STUDY, _TRIAL, _CHANGE = STUDIES.c, TRIALS.c, CHANGES.c
 _OF_STUDY = _TRIAL.study_id == bindparam("of_study")
 _RUNNING = _TRIAL.state == TrialState.RUNNING.value
 
 CREATE_STUDY = insert(STUDIES)
 FIND_STUDY = select(_STUDY.id, _STUDY.record).where(_STUDY.name == bindparam("called"))
 NAMES = select(_STUDY.name).order_by(_STUDY.id)
-DELETE_STUDY = delete(STUDIES).where(_STUDY.id == bindparam("of_study"))  # its trials go with it
+DELETE_STUDY = delete(STUDIES).where(_STUDY.id == bindparam("of_study"))  # its trials and changes go with it
 
 STUDY_EXISTS = select(_STUDY.id).where(_STUDY.id == bindparam("of_study"))
+RECORD = select(_STUDY.record).where(_STUDY.id == bindparam("of_study"))
 LOCK_STUDY = (  # SQLite knows no FOR UPDATE and leaves it out: BEGIN IMMEDIATE has locked everything
     select(_STUDY.version, _STUDY.trial_count, _STUDY.turn_holder, _STUDY.turn_until)
     .where(_STUDY.id == bindparam("of_study"))
@@ -103,11 +121,7 @@ UPDATE_STUDY = update(STUDIES).where(_STUDY.id == bindparam("of_study"))
 
 ADD_TRIAL = insert(TRIALS)
 TRIAL = select(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
-RUNS_BY_FIDELITY = (
-    select(_TRIAL.fidelity, func.count().label("runs"))
-    .where(_OF_STUDY, _TRIAL.given.is_(False))
-    .group_by(_TRIAL.fidelity)
-)
+COSTS = select(_TRIAL.cost, func.count().label("runs")).where(_OF_STUDY).group_by(_TRIAL.cost)
 FIRST_QUEUED = select(TRIALS).where(_OF_STUDY, _TRIAL.state == TrialState.QUEUED.value).order_by(_TRIAL.number).limit(1)
 RUNNING = select(TRIALS).where(_OF_STUDY, _RUNNING).order_by(_TRIAL.number)
 UPDATE_TRIAL = update(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
@@ -116,12 +130,16 @@ BEAT = (
     .where(_OF_STUDY, _RUNNING, _TRIAL.worker == bindparam("by_worker"), _TRIAL.heartbeat.is_not(None))
     .values(heartbeat=bindparam("now"), version=bindparam("new_version"))  # a heartbeat is a change like any other
 )
-CHANGES = select(TRIALS).where(_OF_STUDY, _TRIAL.version > bindparam("seen")).order_by(_TRIAL.number)
+NEWER_TRIALS = select(TRIALS).where(_OF_STUDY, _TRIAL.version > bindparam("seen")).order_by(_TRIAL.number)
+
+ADD_CHANGE = insert(CHANGES)
+CHANGES_OF_STUDY = select(CHANGES).where(_CHANGE.study_id == bindparam("of_study")).order_by(_CHANGE.number)
+CHANGE_COUNT = select(func.count()).where(_CHANGE.study_id == bindparam("of_study"))
 
 
 def trial_of(row: Row[Any], ladder: FidelityLadder) -> Trial:
     """The trial in a row."""
-    return Trial(
+    trial = Trial(
         number=row.number,
         params=params_of(row.params),
         fidelity=ladder[row.fidelity],
@@ -135,7 +153,14 @@ def trial_of(row: Row[Any], ladder: FidelityLadder) -> Trial:
         heartbeat=row.heartbeat,
         finished=row.finished,
         measured_cost=row.measured_cost,
+        excluded=row.excluded,
     )
+    return charged(trial, trial.fidelity, row.cost)
+
+
+def change_of(row: Row[Any]) -> Change:
+    """The change in a row."""
+    return Change(row.at, row.who, row.action, row.trial, row.reason)
 
 
 def fixed_columns(trial: Trial, ladder: FidelityLadder) -> dict[str, Any]:
@@ -149,6 +174,7 @@ def fixed_columns(trial: Trial, ladder: FidelityLadder) -> dict[str, Any]:
         "params": params_text(trial.params),
         "fidelity": ladder.index(trial.fidelity),
         "given": trial.given,
+        "cost": trial.cost,
     }
 
 
@@ -164,4 +190,5 @@ def life_columns(trial: Trial) -> dict[str, Any]:
         "heartbeat": trial.heartbeat,
         "finished": trial.finished,
         "measured_cost": trial.measured_cost,
+        "excluded": trial.excluded,
     }

@@ -1,0 +1,172 @@
+"""What can be wrong with a study before anything is run: the list that `fidelium check` prints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fidelium.cli.locate import Located, open_storage_of, study_in
+from fidelium.cli.output import counted
+from fidelium.errors import EvaluationError, FideliumError
+from fidelium.execution.failures import full_disk
+from fidelium.execution.invocation import STDOUT
+from fidelium.execution.run_folder import RunRequest
+from fidelium.history import Trial
+from fidelium.numbers import exact_sum
+from fidelium.space import Categorical, Params, SearchSpace
+
+if TYPE_CHECKING:
+    from fidelium.config.load import StudyFile
+
+_LITTLE_SPACE = 1e9
+"""Bytes of free disk below which `check` warns."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the list.
+
+    Args:
+        about: what was checked.
+        level: "ok", "warning" (it runs, but probably not as intended) or "problem" (it cannot run).
+        text: what was found, and what to do.
+    """
+
+    about: str
+    level: str
+    text: str
+
+
+def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
+    """Everything that can be seen of a valid study file without running it."""
+    definition = file.definition
+    ladder = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in definition.ladder)
+    yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
+    yield from _programs(file)
+    yield from _templates(file)
+    yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rule_text, file.program.commands.values()))))
+    yield _runs(file.program.runs)
+    yield _storage(found)
+    yield _budget(file)
+    yield _workers(file.workers)
+    yield _strategy(file)
+
+
+def middle(space: SearchSpace) -> Params:
+    """The design in the middle of a space: the middle of every range, the first of choices."""
+    return space.decode(np.full(space.dimension, 0.5))
+
+
+def _designs(space: SearchSpace) -> Iterator[Params]:
+    """The middle, the two ends, and every choice: what templates are tried with."""
+    yield middle(space)
+    yield from (space.decode(np.full(space.dimension, end)) for end in (0.0, 1.0))
+    for name, parameter in space.parameters.items():
+        if isinstance(parameter, Categorical):
+            yield from ({**middle(space), name: choice} for choice in parameter.choices[1:])
+
+
+def _programs(file: StudyFile) -> Iterator[Finding]:
+    problems = file.program.problems()
+    yield from (Finding("program", "problem", problem) for problem in problems)
+    if not problems:
+        steps = (step for each in file.program.commands.values() for step in each.steps)
+        names = dict.fromkeys(step.argv[0].replace("{python}", sys.executable) for step in steps)
+        shell = any(each.shell for each in file.program.commands.values())
+        yield Finding("program", "ok", "run by /bin/sh" if shell else ", ".join(names))
+
+
+def _templates(file: StudyFile) -> Iterator[Finding]:
+    """Whether every template can be rendered at every fidelity, in the middle and at the ends of the space."""
+    space, ladder = file.definition.space, file.definition.ladder
+    count, failed = 0, set[tuple[str, str]]()
+    for position, rung in enumerate(ladder):
+        command = file.program.commands[rung.name]
+        for params in _designs(space):
+            request = RunRequest.of(Trial(0, params, rung), position)
+            folder = file.program.runs / "00000"
+            try:
+                count += len(command.decks(command.values(request, folder, file.program.here)))
+            except FideliumError as error:
+                level = "warning" if isinstance(error, EvaluationError) else "problem"
+                failed.add((level, f"{rung.name}: {error}; the design was {params}"))
+    yield from (Finding("template", level, text) for level, text in sorted(failed))
+    if count and not failed:
+        yield Finding("template", "ok", f"rendered {counted(count, 'time')}: at every fidelity, middle and ends")
+
+
+def _rule_text(command: Any) -> str:
+    rule = command.result
+    fields = {name: value for name, value in vars(rule).items() if name != "file"}
+    where = f" {' '.join(f'{name} {value!r}' for name, value in fields.items())}" if fields else ""
+    return f"{'stdout' if rule.file == STDOUT else rule.file}{where}"
+
+
+def _runs(runs: Path) -> Finding:
+    folder = next(path for path in (runs, *runs.parents) if path.exists())
+    if not folder.is_dir():
+        return Finding("runs", "problem", f"{folder} is not a folder; move it, or set runs: in the study file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Finding("runs", "problem", f"{folder} is not writable; make it so, or set runs: in the study file")
+    if (full := full_disk(folder)) is not None:
+        return Finding("runs", "problem", full)
+    free = shutil.disk_usage(folder).free
+    text = f"{runs} ({free / 1e9:.3g} GB free)"
+    return Finding("runs", "warning" if free < _LITTLE_SPACE else "ok", text)
+
+
+def _storage(found: Located) -> Finding:
+    trials: int | None = None
+    with _problems() as wrong, open_storage_of(found) as storage:
+        if found.name in storage.names():
+            trials = len(study_in(storage, found).trials)
+    scheme, _, path = found.storage.partition(":///")
+    if scheme.startswith("sqlite") and not os.access(Path(path).parent, os.W_OK):
+        wrong.append(f"the folder of {path} does not exist or is not writable")
+    if wrong:
+        return Finding("storage", "problem", wrong[0])
+    what = "a new study" if trials is None else f"{counted(trials, 'trial')} so far"
+    return Finding("storage", "ok", f"{found.shown()} ({what})")
+
+
+def _budget(file: StudyFile) -> Finding:
+    ladder, initial = file.definition.ladder, file.definition.initial
+    cost = float(exact_sum(rung.cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
+    text = f"the initial design costs {cost:g} of {file.budget:g}"
+    if ladder.target.cost > file.budget:
+        return Finding("budget", "problem", f"{file.budget:g} does not pay for one run at {ladder.target.name}")
+    if cost + ladder[0].cost > file.budget:
+        return Finding("budget", "warning", f"{text}: nothing is left to choose; raise budget or lower initial")
+    return Finding("budget", "ok", text)
+
+
+def _workers(workers: int) -> Finding:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    text = f"{counted(workers, 'worker')} on {counted(cores, 'core')}"
+    return Finding("workers", "warning" if workers > cores else "ok", text)
+
+
+def _strategy(file: StudyFile) -> Finding:
+    from fidelium.strategies.registry import check_extras
+
+    with _problems() as wrong:
+        check_extras(file.definition.strategy, file.definition.strategy_options)
+    return Finding("strategy", "problem" if wrong else "ok", wrong[0] if wrong else file.definition.strategy_name)
+
+
+@contextmanager
+def _problems() -> Iterator[list[str]]:
+    """Collects the message of a `FideliumError`."""
+    wrong: list[str] = []
+    try:
+        yield wrong
+    except FideliumError as error:
+        wrong.append(str(error))
