@@ -16,6 +16,7 @@ from fidelium.cli.output import (
     counted,
     design,
     duration,
+    expectation,
     first_line,
     grid,
     number,
@@ -216,17 +217,17 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
 
 
 def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
-    """Print the recommended design: where the model expects the best value at the target.
+    """Print the recommended design: the best one observed at the target, or one the model is sure is better.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
         choice = study.recommend()
     if as_json:
-        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std})
+        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial})
         return
     out = console()
-    out.print(f"{choice.mean:.6g} ± {choice.std:.2g} expected at the target")
+    out.print(expectation(choice))
     out.print(design(choice.params))
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fidelium.study import RecommendedDesign
+
 LONGEST = 100
 """Maximal number of characters of a failure reason in a table."""
 
@@ -55,6 +57,14 @@ def grid(*headers: str, title: str | None = None) -> Table:
 def visible(text: object) -> str:
     """Text with unprintable characters escaped: values may contain terminal escape sequences."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+
+
+def expectation(choice: RecommendedDesign) -> str:
+    """What to expect of a recommended design: the value it had, or what the model says."""
+    if choice.trial is not None and choice.std == 0:
+        return f"{number(choice.mean)} observed in trial {choice.trial}"
+    seen = "not run yet" if choice.trial is None else f"observed in trial {choice.trial}"
+    return f"{number(choice.mean)} ± {choice.std:.2g} expected at the target, {seen}"
 
 
 def number(value: float | None) -> str:
