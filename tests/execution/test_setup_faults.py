@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 from pathlib import Path
 
 import cloudpickle
@@ -183,3 +184,28 @@ def test_a_local_run_does_not_start_without_its_programs(lab):
         study.optimize(program, budget=3)
     assert study.trials == ()
     assert os.listdir(lab.folder) == []
+
+
+def test_a_machine_without_free_descriptors_is_not_a_failed_trial(lab):
+    code = """
+import os, resource, sys
+from pathlib import Path
+from fidelium.errors import SetupError
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
+from fidelium.fidelity import Fidelity
+from fidelium.history import Trial
+program = ExternalProgram({"fine": Command(("true",))}, Path("runs"), Path("."))
+free = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + free, 4096))
+try:
+    program.run(Trial(0, {}, Fidelity("fine", cost=1)))
+except SetupError as error:
+    print(error)
+"""
+    for free in range(1, 8):
+        answer = subprocess.run(
+            [sys.executable, "-c", code, str(free)], cwd=lab.folder, capture_output=True, text=True, check=False
+        )
+        assert "Too many open files" in answer.stdout, answer
+        assert "use fewer workers or raise" in answer.stdout

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, StorageUnavailableError
 from fidelium.storage import open_storage
 from fidelium.storage.sql import database as databases
 from fidelium.storage.sql.storage import SqlStorage
@@ -108,8 +108,9 @@ def test_a_database_that_may_not_be_written(tmp_path):
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
     store = storage.create(make_definition("s"))
     storage._database.read(lambda connection: connection.exec_driver_sql("PRAGMA query_only=ON"))
-    with pytest.raises(StorageError, match="the file is not writable; change its permissions"):
+    with pytest.raises(StorageError, match="the file is not writable; change its permissions") as caught:
         store.add(make_trial(0))
+    assert not isinstance(caught.value, StorageUnavailableError)  # waiting does not help
     assert store.trials() == ()
     storage.close()
 
@@ -151,7 +152,7 @@ def test_a_locked_database_is_waited_for_and_then_given_up(tmp_path, monkeypatch
     store = storage.create(make_definition("s"))
     with closing(sqlite3.connect(tmp_path / "study.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StorageError, match="another program has held it for too long"):
+        with pytest.raises(StorageUnavailableError, match="another program has held it for too long"):
             store.add(make_trial(0))
         assert tuple(pauses) == databases.PAUSES
         assert store.trials() == ()  # reading goes on meanwhile
@@ -205,7 +206,7 @@ def test_a_server_that_stays_away_is_given_up(server_storage):
     store = storage.create(make_definition("s"))
     storage._database._engine.dispose()
     storage._database._engine = databases._engine(parse_address("postgresql://me:secret@127.0.0.1:1/db"))
-    with pytest.raises(StorageError, match="the server cannot be reached"):
+    with pytest.raises(StorageUnavailableError, match="the server cannot be reached"):
         store.trials()
     assert tuple(pauses) == databases.PAUSES
 

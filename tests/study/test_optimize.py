@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -126,7 +126,7 @@ def test_an_exception_is_a_failed_trial_with_its_traceback_and_the_study_goes_on
     assert "runner.py" not in reason
 
 
-@pytest.mark.parametrize("result", [None, "3.0", [1, 2], {"value": 3}, float("nan")])
+@pytest.mark.parametrize("result", [None, "three", [1, 2], {"value": "much"}, float("nan")])
 def test_a_result_that_is_no_number_is_a_failed_trial(result):
     study = make([1], initial={})
     calls = itertools.count()
@@ -174,23 +174,53 @@ def test_two_workers_run_two_at_once_and_know_of_each_other(fake):
     assert max(len(pending) for pending in fake.seen_pending) == 1
 
 
-def test_an_interruption_of_two_workers_gives_back_what_runs():
-    started = threading.Event()
-    release = threading.Event()
+class Ended(BaseException):
+    """Not an `Exception`: what ends a thread or a task, such as `asyncio.CancelledError`."""
 
-    def objective(params, fidelity):
-        if started.is_set():
-            raise SystemExit("stop")
-        started.set()
-        release.wait(10)
-        return 1.0
 
+class Scripted(Executor):
+    """The first call never ends; the second gives its value while the third one ends the run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.calls += 1
+        future = Future()
+        if self.calls == 2:
+            future.set_result(fn(*args, **kwargs))
+        elif self.calls == 3:
+            future.set_exception(Ended("stop"))
+        return future
+
+
+def test_what_ends_a_run_loses_no_result_and_gives_back_what_runs():
     study = make([1], initial={})
-    with ThreadPoolExecutor(2) as threads:
-        with pytest.raises(SystemExit):
-            study.optimize(objective, 50, executor=threads)
-        release.set()
-    assert [(trial.state, trial.reason) for trial in study.trials] == [("queued", "interrupted")] * 2
+    with pytest.raises(Ended, match="stop"):
+        study.optimize(lambda params, fidelity: 7.0, 50, workers=3, executor=Scripted())
+    states = [(trial.state, trial.value, trial.reason) for trial in study.trials]
+    assert states == [("queued", None, "interrupted"), ("done", 7.0, None), ("queued", None, "interrupted")]
+
+
+class Cancelling(ThreadPoolExecutor):
+    """Its first future is cancelled, as by a scheduler that restarts."""
+
+    cancelled = False
+
+    def submit(self, fn, /, *args, **kwargs):
+        if not self.cancelled:
+            self.cancelled = True
+            future = Future()
+            future.cancel()
+            return future
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_a_trial_whose_future_is_cancelled_elsewhere_is_run_again():
+    study = make([1], initial={})
+    with Cancelling(1) as executor:
+        study.optimize(lambda params, fidelity: 7.0, 2, executor=executor)
+    assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 2), ("done", 1)]
 
 
 def test_workers_are_processes_of_their_own_and_take_any_function():

@@ -98,7 +98,9 @@ app.command(
 app.command(
     "import",
     epilog=examples(
-        "fidelium import study.yaml old.csv", "fidelium import study.yaml old.csv --fidelity coarse --column value=mass"
+        "fidelium import study.yaml old.csv",
+        "fidelium import study.yaml old.csv --fidelity coarse --column value=mass",
+        "fidelium import study.yaml old.csv --skip-bad",
     ),
     rich_help_panel=_DATA,
 )(import_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import counted, print_json
+from fidelium.cli.output import counted, print_json, truncated, visible
 from fidelium.errors import SettingError
 
 if TYPE_CHECKING:
@@ -43,14 +44,18 @@ def import_(
     column: Annotated[
         list[str] | None, typer.Option(help="Header to use for a name; may be repeated.", metavar="NAME=HEADER")
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Import the valid rows, and list those that are not.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add existing observations to a study.
 
-    All rows are checked first, and nothing is imported unless all are valid. Rows that were imported before are
-    skipped.
+    All rows are checked first, and nothing is imported unless all are valid; with --skip-bad, the valid ones are. Rows
+    that were imported before are skipped.
     """
-    from fidelium.cli.table_io import exported_columns, read_observations
+    from fidelium.cli.table_io import MAX_ERRORS, listed, read_observations
+    from fidelium.trial_table import parameter_columns
 
     found = find(where, name)
     with open_storage_of(found) as storage:
@@ -61,17 +66,23 @@ def import_(
         space, ladder = definition.space, definition.ladder
         if fidelity is not None:
             ladder.index(fidelity)
-        names = dict.fromkeys([*space.names, *exported_columns(space).values(), "fidelity", "value"])
-        observed = read_observations(file, space, ladder, fidelity, _headers(column or [], list(names)))
+        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value"])
+        headers = _headers(column or [], list(names))
+        observed, bad = read_observations(file, space, ladder, fidelity, headers, skip_bad=skip_bad)
         study = study_in(storage, found, create=True, take_up=True)  # only now: an invalid file creates nothing
         new = _without_imported(study, observed)
         for row in new:
             study.add_observation(row.params, row.fidelity, row.value)
     if as_json:
-        print_json({"rows": len(observed), "imported": len(new), "known": len(observed) - len(new)})
+        skipped = [{"line": row.line, "errors": row.errors} for row in bad]
+        known = len(observed) - len(new)
+        print_json({"rows": len(observed), "imported": len(new), "known": known, "skipped": skipped})
         return
     known = f", {len(observed) - len(new)} were imported before" if len(new) < len(observed) else ""
-    typer.echo(f"{counted(len(new), 'observation')} imported from {file}{known}")
+    skipped = f"; {counted(len(bad), 'bad row')} skipped:" if bad else ""
+    typer.echo(f"{counted(len(new), 'observation')} imported from {file}{known}{skipped}")
+    for line in truncated(listed(bad), MAX_ERRORS):
+        typer.echo(f"  {visible(line)}")
 
 
 def _headers(texts: list[str], names: list[str]) -> dict[str, str]:
@@ -87,5 +98,12 @@ def _headers(texts: list[str], names: list[str]) -> dict[str, str]:
 def _without_imported(study: Study, observed: list[ObservationRow]) -> list[ObservationRow]:
     """The rows that the study does not have yet, so that an interrupted import can be repeated."""
     given = [(trial.params, trial.fidelity.name, trial.value) for trial in study.trials if trial.given]
-    known = {repr(row) for row in given}  # repr, since the choices True and 1 are equal in Python
-    return [row for row in observed if repr((row.params, row.fidelity, row.value)) not in known]
+    known = Counter(map(repr, given))  # repr, since the choices True and 1 are equal in Python
+    new: list[ObservationRow] = []
+    for row in observed:
+        key = repr((row.params, row.fidelity, row.value))
+        if known[key]:
+            known[key] -= 1  # the same observation may be there twice
+        else:
+            new.append(row)
+    return new

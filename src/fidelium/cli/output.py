@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fidelium.errors import SettingError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-LONGEST = 100
-"""Maximal number of characters of a failure reason in a table."""
 
 
 def examples(*commands: str) -> str:
@@ -52,11 +50,6 @@ def grid(*headers: str, title: str | None = None) -> Table:
     return table
 
 
-def visible(text: object) -> str:
-    """Text with unprintable characters escaped: values may contain terminal escape sequences."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
-
-
 def number(value: float | None) -> str:
     """A number with six digits, or a dash for None."""
     return "–" if value is None else f"{value:.6g}"
@@ -66,13 +59,6 @@ def design(params: Mapping[str, Any]) -> str:
     """A design in one line: `x1 = 3.14, kind = steel`."""
     values = (f"{value:.6g}" if isinstance(value, float) else visible(value) for value in params.values())
     return ", ".join(f"{visible(name)} = {value}" for name, value in zip(params, values, strict=True))
-
-
-def first_line(reason: str | None) -> str:
-    """One bounded line of a failure reason: the first, or the last of a traceback."""
-    lines = (reason or "").strip().splitlines() or ["unknown"]
-    line = visible(lines[-1] if lines[0].startswith("Traceback") else lines[0])
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def duration(seconds: float) -> str:

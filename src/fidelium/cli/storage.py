@@ -8,7 +8,8 @@ import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, examples, grid, print_json, visible
+from fidelium.cli.output import console, counted, examples, grid, print_json
+from fidelium.text import visible
 
 storage = typer.Typer(help="Manage the databases that store studies.", no_args_is_help=False)
 

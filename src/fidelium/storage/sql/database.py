@@ -109,18 +109,20 @@ class Database:
         self._lock.release()
 
     def _run(self, work: Work[Result], *, writes: bool) -> Result:
-        with self._lock:
-            if self._closed:
-                raise StorageError(f"storage {self.address} was closed; open it again")
-            pauses = iter(PAUSES)
-            while True:
+        pauses = iter(PAUSES)
+        while True:
+            with self._lock:  # not while pausing: other threads can go on, or close the database
+                if self._closed:
+                    raise StorageError(f"storage {self.address} was closed; open it again")
                 try:
                     return self._once(work, writes)
                 except SQLAlchemyError as error:
                     pause = next(pauses, None)
                     if pause is None or not self._may_try_again(error):
                         raise explained(error, str(self.address)) from None
-                self._pause(pause)
+                except UnicodeDecodeError:  # SQLite quotes what it found where a name should be
+                    raise StorageError(f"storage {self.address}: the file is damaged; restore a backup") from None
+            self._pause(pause)
 
     def _once(self, work: Work[Result], writes: bool) -> Result:
         with self._engine.connect() as connection:  # leaving without a commit rolls back

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, StorageUnavailableError
 
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 """Nothing was done because of others: busy, locked, serialisation failure, deadlock, lock not available."""
 
 _LOSSES = ("08", "57P01", "57P02", "57P03")
 """The connection is gone: connection exceptions, server shut down, crashed, or starting."""
+
+_PASSING = ("SQLITE_FULL", "SQLITE_IOERR", "53")
+"""What may work later beside these: a full disk, a disk that fails, a server without memory or free connections."""
 
 _ADVICE = {
     "SQLITE_BUSY": "another program has held it for too long; end that program, or copy the file and use the copy",
@@ -31,6 +34,9 @@ _ADVICE = {
     "53300": "the server has too many connections; end some programs, or raise its max_connections",
 }
 """By the start of SQLite's or PostgreSQL's error code."""
+
+_DAMAGED = ("no such table", "no such column", "Could not decode to UTF-8")
+"""What SQLite says of tables that are there only in part, with its most general code or none."""
 
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
 """While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
@@ -59,11 +65,15 @@ def explained(error: SQLAlchemyError, where: str) -> StorageError:
     """The error with what to do about it."""
     advice = _advice(error)
     said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-    return StorageError(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
+    passing = is_conflict(error) or is_loss(error) or code_of(error).startswith(_PASSING)
+    kind = StorageUnavailableError if passing else StorageError
+    return kind(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
 
 
 def _advice(error: SQLAlchemyError) -> str | None:
     code = code_of(error)
+    if code == "SQLITE_ERROR" and any(words in str(getattr(error, "orig", "")) for words in _DAMAGED):
+        return "the tables are damaged; restore a backup"
     if _is_refused_connection(error):
         said = str(getattr(error, "orig", ""))
         code = next((found for words, found in _IN_WORDS.items() if words in said), "")
