@@ -12,6 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import fidelium as fd
+from fidelium.errors import SetupError
 
 
 @pytest.fixture
@@ -59,6 +60,17 @@ def test_a_study_survives_the_end_of_a_dask_worker(client, tmp_path):
     (killed,) = (path.name.removeprefix("killed-") for path in log.glob("killed-*"))
     assert any(path.name.startswith(f"done-{killed}-") for path in log.glob("done-*"))  # run again, elsewhere
     assert len(_processes(log)) >= 2
+
+
+@pytest.mark.slow
+def test_a_fault_of_the_set_up_comes_from_a_dask_worker_and_fails_no_trial(client):
+    def objective(params, fidelity):
+        raise SetupError("the disk is full: free some space and run again")
+
+    study = fd.create_study({"x": fd.Real(0, 1)}, [fd.Fidelity("fine", 1)], direction="maximize", strategy="random")
+    with pytest.raises(SetupError, match="the disk is full: free some space and run again"):
+        study.optimize(objective, 9, executor=client.get_executor(), progress=False)
+    assert {(trial.state, trial.attempt) for trial in study.trials} == {("queued", 1)}
 
 
 def _processes(log: Path) -> set[str]:

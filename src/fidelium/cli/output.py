@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,15 @@ def console(*, error: bool = False) -> Console:
 def say(text: str) -> None:
     """Print a message for people to stderr; results go to stdout."""
     print(text, file=sys.stderr, flush=True)
+
+
+def logged(*, quiet: bool = False) -> AbstractContextManager[None]:
+    """Print what fidelium logs: with times and a line per trial if no bar is shown, unless quiet."""
+    from fidelium.study.progress import ENDING, log_to_stderr
+
+    lines = not quiet and not sys.stderr.isatty()
+    style = "%(asctime)s %(message)s" if lines else "%(message)s"
+    return log_to_stderr(logging.INFO if lines else logging.WARNING, style, hidden=ENDING)
 
 
 def grid(*headers: str, title: str | None = None) -> Table:

@@ -12,7 +12,7 @@ import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -256,6 +256,8 @@ class _Loop:
                 self._stop(str(reason))
                 return
             self.waiting = False
+            before, after = self.now.trials[: trial.number], self.now.trials[trial.number + 1 :]
+            self.now = replace(self.now, trials=(*before, trial, *after))
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
@@ -353,7 +355,7 @@ def _resume_advice(now: Snapshot, *, in_memory: bool) -> str:
     count = "1 trial" if len(now.trials) == 1 else f"{len(now.trials)} trials"
     again = "call optimize(...) again with the same budget to resume"
     if in_memory:
-        where = "are in memory and end with this process (storage='sqlite:///study.db' would keep them)"
+        where = "are in this study object, until the process ends (storage='sqlite:///study.db' would keep them)"
     else:
         where = "are saved"
-    return f"stopped by Ctrl-C; {count}, {now.spent:g} of {now.budget:g} spent, {where}; {again}"
+    return f"stopped by Ctrl-C; {count} ({now.spent:g} of {now.budget:g} spent) {where}; {again}"

@@ -565,4 +565,6 @@ def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
 
 
 def _summary(trial: Trial) -> str:
-    return f"value {trial.value:g}" if trial.value is not None else f"failed: {(trial.reason or '').splitlines()[-1]}"
+    if trial.value is not None:
+        return f"value {trial.value:g}"
+    return ": ".join([str(trial.state), *(trial.reason or "").splitlines()[-1:]])

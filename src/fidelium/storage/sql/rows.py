@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from sqlalchemy import Row
-
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Change, Trial, TrialState
-from fidelium.space import Categorical, Integer, Parameter, Params, Real
+from fidelium.space import Categorical, Parameter, Params
 from fidelium.storage.serialise import LONGEST_NAME, definition_of, params_of, params_text
 from fidelium.storage.transitions import charged
 
@@ -50,7 +48,7 @@ TEXT = Kind("text", lambda value: isinstance(value, str))
 STATE = Kind(f"one of {', '.join(TrialState)}", lambda value: value in tuple(TrialState))
 
 
-def cell(row: Row[Any], column: str, kind: Kind, what: str) -> Any:
+def cell(row: Row[*tuple[Any, ...]], column: str, kind: Kind, what: str) -> Any:
     """What a column of a row holds.
 
     Args:
@@ -92,7 +90,7 @@ def stored_definition(name: str, record: object, place: str) -> StudyDefinition:
         raise damaged(f"the definition of study {name!r} in {place}", _one_line(error)) from None
 
 
-def trial_of(row: Row[Any], definition: StudyDefinition, place: str) -> Trial:
+def trial_of(row: Any, definition: StudyDefinition, place: str) -> Trial:
     """The trial in a row of `fidelium_trials`.
 
     Args:
@@ -126,7 +124,7 @@ def trial_of(row: Row[Any], definition: StudyDefinition, place: str) -> Trial:
     return charged(trial, rung, cell(row, "cost", NUMBER, what))
 
 
-def change_of(row: Row[Any], place: str) -> Change:
+def change_of(row: Any, place: str) -> Change:
     """The change in a row of `fidelium_changes`; the arguments are those of `trial_of`.
 
     Raises:
@@ -187,11 +185,7 @@ def _params(text: str, definition: StudyDefinition, what: str) -> Params:
 def _may_be_value(parameter: Parameter, value: object) -> bool:
     if isinstance(parameter, Categorical):
         return not isinstance(value, (dict, list))
-    return not isinstance(value, bool) and _is_finite(value) and (value > 0 or not _is_log(parameter))
-
-
-def _is_log(parameter: Parameter) -> bool:
-    return isinstance(parameter, (Real, Integer)) and parameter.log
+    return not isinstance(value, bool) and _is_finite(value)  # also <= 0 where the scale became logarithmic
 
 
 def _is_finite(value: object) -> TypeGuard[float]:
