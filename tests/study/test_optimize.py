@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -260,6 +261,27 @@ def test_a_failed_evaluation_is_retried_as_often_as_wanted():
     study.optimize(objective, 3, retries=1)
     assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 1), ("failed", 2), ("done", 1)]
     assert "licence server is away" in (study.trials[1].reason or "")
+
+
+class Remembering(Executor):
+    """Runs a call at once, and counts earlier futures that somebody still refers to: Dask would run those again."""
+
+    def __init__(self) -> None:
+        self.futures: list[weakref.ref[Future[Any]]] = []
+        self.kept: list[int] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.kept.append(sum(future() is not None for future in self.futures))
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        self.futures.append(weakref.ref(future))
+        return future
+
+
+def test_a_finished_future_is_forgotten_before_the_next_trial_starts():
+    executor = Remembering()
+    make((1,)).optimize(lambda params, fidelity: params["x"], 4, executor=executor, workers=1)
+    assert executor.kept == [0, 0, 0, 0]
 
 
 class Refusing(Executor):

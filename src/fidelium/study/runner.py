@@ -161,10 +161,7 @@ class _Loop:
         while self._advance():
             if self.running:
                 wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED)
-                finished = [future for future in self.running if future.done()]  # `wait` misses cancelled ones
-                for future in sorted(finished, key=lambda future: self.running[future].number):
-                    self.recorder.pending.append(self._result(future, self.running[future]))
-                    del self.running[future]
+                self._collect()
             else:
                 time.sleep(min(self.outage.wait, POLL) if self.outage.is_on else POLL)
             if self.outage.is_on:
@@ -175,6 +172,16 @@ class _Loop:
             raise ObjectiveError(
                 f"the objective failed {self.failures} times in a row, the last time with:\n{self.last_reason}"
             )
+
+    def _collect(self) -> None:
+        """Take the results of what has ended, and no longer refer to its futures.
+
+        Dask runs a finished call again if its worker dies while somebody refers to its future, even a local variable.
+        """
+        finished = [future for future in self.running if future.done()]  # `wait` misses cancelled ones
+        for future in sorted(finished, key=lambda future: self.running[future].number):
+            self.recorder.pending.append(self._result(future, self.running[future]))
+            del self.running[future]
 
     def close(self) -> None:
         """Store what has ended and give back what is running; nothing is left after a run that came to its end."""
