@@ -39,7 +39,8 @@ class Located:
     def command(self, name: str, *more: str) -> str:
         """A command about this study, as it can be pasted into a shell."""
         named = ("--name", self.name) if is_url(self.where) and self.name is not None else ()
-        return command(*name.split(), self.where, *more, *named)
+        where = self.shown() if is_url(self.where) else self.where
+        return command(*name.split(), where, *more, *named)
 
     def shown(self) -> str:
         """The storage without its password, in printable characters."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
-from fidelium.cli.output import console, counted, design, grid, number, say
+from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, say
 from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
 from fidelium.text import visible
@@ -125,7 +124,7 @@ def _optimize(
         FideliumError: if an argument, the file or the storage is not valid.
     """
     try:
-        with _logged(quiet=quiet):
+        with logged(quiet=quiet):
             study.optimize(
                 file.program,
                 file.budget,
@@ -242,18 +241,9 @@ def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
         return [f"recommended:   {study.strategy} has no model; fit one with: {found.command('recommend')}"]
     choice = study.recommend()
     return [
-        f"recommended:   {choice.mean:.6g} ± {choice.std:.2g} expected",
+        f"recommended:   {expectation(choice)}",
         f"               {design(choice.params)}",
     ]
-
-
-def _logged(*, quiet: bool) -> AbstractContextManager[None]:
-    """Print what fidelium logs: with times and a line per trial if no bar is shown, unless quiet."""
-    from fidelium.study.progress import ENDING, log_to_stderr
-
-    lines = not quiet and not sys.stderr.isatty()
-    style = "%(asctime)s %(message)s" if lines else "%(message)s"
-    return log_to_stderr(logging.INFO if lines else logging.WARNING, style, hidden=ENDING)
 
 
 @contextmanager

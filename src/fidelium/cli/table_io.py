@@ -17,6 +17,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
+from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
 from fidelium.trial_table import ObservationRow, parameter_columns, table_columns, table_row, trial_record
 
@@ -283,11 +284,10 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     """
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
-    try:
-        value = float(text)
-    except ValueError:
+    value = parse_decimal(text)
+    if value is None:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
-        raise SpaceError(f"expected {expected}, got {text!r}") from None
+        raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
 
 
@@ -308,11 +308,8 @@ def _written(text: str) -> str:
 
 
 def _parse_finite(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = parse_decimal(text)
+    if value is None or not math.isfinite(value):
         raise ObservationError(f"expected a finite number, got {text!r}")
     return value + 0.0  # storages do not distinguish -0.0 from 0.0
 

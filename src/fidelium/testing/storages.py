@@ -263,7 +263,10 @@ def reasons_may_hold_anything(case: StorageCase) -> None:
         for number, reason in enumerate(reasons):
             add(store, number)
             claim(store, "w")
-            kept = store.finish(number, 1, Outcome(TrialState.FAILED, reason=reason)).reason or ""
+            given_back = store.requeue(number, 1, reason).reason
+            claim(store, "w")
+            kept = store.finish(number, 2, Outcome(TrialState.FAILED, reason=reason)).reason or ""
+            require_same("the reason of a trial given back, against that of a failed one", given_back, kept)
             require_same("what another sees", other.trials()[number].reason, kept)
             kept.encode()  # halves of surrogate pairs would be refused here
             require("\0" not in kept and len(kept) < 20_000, "a reason without NUL, of less than 20,000 letters", kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from fidelium.errors import StorageError, StorageUnavailableError
+from fidelium.storage.sql.url import Address
 
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 """Nothing was done because of others: busy, locked, serialisation failure, deadlock, lock not available."""
@@ -41,6 +42,9 @@ _DAMAGED = ("no such table", "no such column", "Could not decode to UTF-8")
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
 """While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
 
+_RESTARTING = ("refused", "Is the server running", "starting up", "shutting down", "not yet accepting", "recovery mode")
+"""What a server, or its host, says to a new connection while it restarts."""
+
 _UNREACHABLE = "the server cannot be reached; check that it runs, and fix host and port in the URL"
 
 
@@ -55,16 +59,24 @@ def is_conflict(error: SQLAlchemyError) -> bool:
     return code_of(error).startswith(_CONFLICTS)
 
 
+def is_restart(error: SQLAlchemyError) -> bool:
+    """Whether a server refuses a connection as it does while it restarts; not if the URL is wrong in another way."""
+    said = str(getattr(error, "orig", ""))
+    return code_of(error).startswith("57P03") or (
+        _is_refused_connection(error) and any(words in said for words in _RESTARTING)
+    )
+
+
 def is_loss(error: SQLAlchemyError) -> bool:
     """Whether the server cannot be reached, or not any more."""
     lost = isinstance(error, DBAPIError) and error.connection_invalidated
     return lost or code_of(error).startswith(_LOSSES) or _is_refused_connection(error)
 
 
-def explained(error: SQLAlchemyError, where: str) -> StorageError:
-    """The error with what to do about it."""
+def explained(error: SQLAlchemyError, where: Address) -> StorageError:
+    """The error with what to do about it, and without passwords."""
     advice = _advice(error)
-    said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    said = where.without_secrets(" ".join(str(getattr(error, "orig", None) or error).split()))[:300]
     passing = is_conflict(error) or is_loss(error) or code_of(error).startswith(_PASSING)
     kind = StorageUnavailableError if passing else StorageError
     return kind(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")

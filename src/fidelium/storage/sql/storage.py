@@ -300,13 +300,15 @@ class SqlStorage:
         name = checked_name(definition.stored_name)
         columns = {"name": name, "record": definition_text(definition)}
         columns |= {"version": 0, "trial_count": 0, "turn_until": 0.0}
+        if self._row(name) is not None:  # also where nothing can be written
+            raise _taken(name)
 
         def work(connection: Connection) -> int:
             lock_catalogue(connection)
             if not self._has_tables:
                 check_version(make_tables(connection), self._address)
             if connection.execute(sql.FIND_STUDY, {"called": name}).first() is not None:
-                raise StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
+                raise _taken(name)
             connection.execute(sql.CREATE_STUDY, columns)
             return connection.execute(sql.FIND_STUDY, {"called": name}).one().id
 
@@ -338,11 +340,15 @@ class SqlStorage:
 
     def _found(self, name: str) -> tuple[int, str]:
         """Key and definition of the study of this name."""
-        if _is_name(name) and self._look_for_tables():
-            row = self._database.read(lambda connection: connection.execute(sql.FIND_STUDY, {"called": name}).first())
-            if row is not None:
-                return row.id, row.record
-        raise unknown_study(name, self.names())
+        row = self._row(name) if _is_name(name) else None
+        if row is None:
+            raise unknown_study(name, self.names())
+        return row.id, row.record
+
+    def _row(self, name: str) -> Row[int, str] | None:
+        if not self._look_for_tables():
+            return None
+        return self._database.read(lambda connection: connection.execute(sql.FIND_STUDY, {"called": name}).first())
 
     def _look_for_tables(self) -> bool:
         """Whether there are tables, of the current version; another process may have created them since."""
@@ -352,6 +358,10 @@ class SqlStorage:
                 check_version(version, self._address)
                 self._has_tables = True
         return self._has_tables
+
+
+def _taken(name: str) -> StudyExistsError:
+    return StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
 
 
 def _is_name(name: str) -> bool:
