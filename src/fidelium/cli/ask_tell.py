@@ -37,7 +37,7 @@ def ask(
     """
     found = find(where, name)
     file_budget = math.inf if found.budget is None else found.budget
-    with open_study(found, create=True, take_up=True) as study:
+    with open_study(found, create=True) as study:
         try:
             trial = study.ask(file_budget if budget is None else budget)
         except BudgetError as error:  # not a usage error: this ends a script's loop

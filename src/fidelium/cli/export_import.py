@@ -66,7 +66,7 @@ def import_(
         names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value"])
         headers = _headers(column or [], list(names))
         observed, bad = read_observations(file, space, ladder, fidelity, headers, skip_bad=skip_bad)
-        study = study_in(storage, found, create=True, take_up=True)  # only now: an invalid file creates nothing
+        study = study_in(storage, found, create=True)  # only now: an invalid file creates nothing
         new = add_missing(study, observed)
     if as_json:
         skipped = [{"line": row.line, "errors": row.errors} for row in bad]

@@ -65,7 +65,7 @@ def run(
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
     old = read_old_data(found, file.definition, from_, from_name, fill)
-    with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
+    with _executor(dask) as executor, open_study(found, create=True) as study:
         if old is not None:
             take_over(study, old, quiet=quiet)
         if not quiet:
