@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-<<<<<<< HEAD
-from collections import Counter
-=======
->>>>>>> main
 from pathlib import Path
 from typing import Annotated
 
