@@ -286,7 +286,7 @@ def test_a_run_on_a_cluster_needs_workers_and_spends_the_budget_there(call, stud
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
     path = study_file(12)
-    local = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    local = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=0, **local) as cluster:
         none = call("run", path, "--dask", cluster.scheduler_address)
         assert none.code == 2

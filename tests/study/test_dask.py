@@ -22,7 +22,7 @@ def client(tmp_path) -> Iterator[Client]:
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,  # pyright: ignore[reportArgumentType]  None is documented: no dashboard
+            dashboard_address=":0",  # any free port: another cluster may have the usual one
             local_directory=str(tmp_path),
             silence_logs=50,
         ) as cluster,

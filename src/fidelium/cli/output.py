@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fidelium.study import RecommendedDesign
+
 
 def examples(*commands: str) -> str:
     """The examples at the end of `--help`, one line per command."""
@@ -59,6 +61,14 @@ def grid(*headers: str, title: str | None = None) -> Table:
     for header in headers:
         table.add_column(header.removeprefix(">"), justify="right" if header.startswith(">") else "left")
     return table
+
+
+def expectation(choice: RecommendedDesign) -> str:
+    """What to expect of a recommended design: the value it had, or what the model says."""
+    if choice.trial is not None and choice.std == 0:
+        return f"{number(choice.mean)} observed in trial {choice.trial}"
+    seen = "not run yet" if choice.trial is None else f"observed in trial {choice.trial}"
+    return f"{number(choice.mean)} ± {choice.std:.2g} expected at the target, {seen}"
 
 
 def number(value: float | None) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
-from fidelium.cli.output import console, counted, design, grid, logged, number, say
+from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, say
 from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
 from fidelium.text import visible
@@ -241,7 +241,7 @@ def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
         return [f"recommended:   {study.strategy} has no model; fit one with: {found.command('recommend')}"]
     choice = study.recommend()
     return [
-        f"recommended:   {choice.mean:.6g} ± {choice.std:.2g} expected",
+        f"recommended:   {expectation(choice)}",
         f"               {design(choice.params)}",
     ]
 
