@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fidelium.errors import FideliumError, SpaceError
@@ -406,3 +406,67 @@ def test_places_by_hand(parameter, value, place):
     assert (found is None) == (place is None)
     if found is not None:
         assert found[0] == pytest.approx(place)
+
+
+EXTREMES = [5e-324, 1e-320, 2.2e-308, 1e-300, 1e-9, 0.1, 1.0, 3.0, 1e15, 2.0**53, 1e300, 8e307, 1.7e308]
+hostile = st.sampled_from(EXTREMES) | st.floats(5e-324, 1.7e308)
+farther = st.sampled_from([1 + 2**-52, 1 + 1e-15, 1 + 1e-12, 1 + 1e-9, 1.001, 2.0, 1e3, 1e9]) | st.floats(1, 2)
+
+
+@st.composite
+def hostile_bounds(draw) -> tuple[float, float]:
+    """Two numbers, far apart or next to each other, of any magnitude and sign."""
+    low = draw(hostile)
+    high = min(low * draw(farther), 1.7e308) if draw(st.booleans()) else draw(hostile)
+    signs = draw(st.sampled_from([(1, 1), (-1, 1), (-1, -1)]))
+    low, high = sorted([signs[0] * low, signs[1] * high])
+    return low, high
+
+
+def whether_made(kind: type, low: float, high: float, log: bool) -> Parameter | None:
+    """The parameter, or None if it was refused by a sentence."""
+    try:
+        return kind(low, high, log=log)
+    except SpaceError:
+        return None
+
+
+@settings(max_examples=400)
+@given(hostile_bounds(), st.booleans(), st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
+def test_any_bounds_are_refused_or_encode_and_decode_exactly(bounds, log, units, data):
+    low, high = bounds
+    parameter = whether_made(Real, low, high, log)
+    if parameter is None:
+        return
+    for unit in [0.0, 1.0, 0.5, 2**-40, *units]:
+        column = parameter.snap(np.array([[unit]]))[0]
+        value = parameter.decode(column)
+        assert low <= value <= high
+        assert parameter.encode(value).tobytes() == column.tobytes()
+        assert parameter.decode(parameter.encode(value)) == value
+    own = data.draw(st.floats(low, high))
+    assert 0 <= parameter.encode(own)[0] <= 1
+    assert low <= parameter.decode(parameter.encode(own)) <= high
+
+
+huge = st.sampled_from([0, 1, 2**31, 2**40, 2**53, 2**53 + 1, 2**64, 10**30, 10**400]) | st.integers(1, 2**60)
+
+
+@settings(max_examples=300)
+@given(huge, huge, st.booleans(), st.booleans(), st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_any_whole_bounds_are_refused_or_encode_and_decode_exactly(a, b, negative, log, units):
+    low, high = sorted([-a if negative else a, b])
+    parameter = whether_made(Integer, low, high, log)
+    if parameter is None:
+        return
+    decoded = [parameter.decode(np.array([unit])) for unit in units]
+    for value in [low, high, low + 1, high - 1, (low + high) // 2, *decoded]:
+        assert low <= value <= high
+        assert parameter.decode(parameter.encode(value)) == value
+        assert parameter.snap(parameter.encode(value)[None])[0].tobytes() == parameter.encode(value).tobytes()
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e15, 1e15 + 1), (5e-324, 1e-320), (1.0, 1 + 2**-52)])
+def test_log_bounds_that_floats_cannot_resolve_are_refused(low, high):
+    with pytest.raises(SpaceError, match=r"log=True.* are too close"):
+        Real(low, high, log=True)

@@ -238,6 +238,13 @@ class History:
         ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)
         return next((trial for trial in ranked if self.space.contains(trial.params)), None)
 
+    def best_trial_at(self, unit_x: NDArray[np.float64]) -> Trial | None:
+        """The best trial that observed this design, a point of the unit cube, at the target; None if there is none."""
+        target = self.ladder.target.name
+        there = [t for t, point in self._placed if t.fidelity.name == target and np.array_equal(point, unit_x)]
+        seen = [t for t in there if t.is_observation]
+        return max(seen, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
+
     def encode(self, queries: Iterable[Query]) -> NDArray[np.float64]:
         """The queries' designs as points of the unit cube, `(n, d)`."""
         points = [self.space.encode(query.params) for query in queries]

@@ -102,7 +102,10 @@ class Real:
         if not math.isfinite(self._ends[1] - self._ends[0]):
             raise SpaceError(f"the range of Real({self.low!r}, {self.high!r}) is too wide for a float; rescale it")
         if self._bits < 8:
-            raise SpaceError(f"the bounds of Real({self.low!r}, {self.high!r}) are too close; widen them or rescale")
+            raise SpaceError(
+                f"the bounds of Real({self.low!r}, {self.high!r}{', log=True' if self.log else ''}) are too close, "
+                "floats cannot tell enough values between them apart; widen them or rescale"
+            )
 
     @property
     def width(self) -> int:
@@ -145,11 +148,14 @@ class Real:
     def _bits(self) -> int:
         """Bits of the grid: four less than survive the rounding in `decode` and `encode`, at most 40."""
         start, end = self._ends
+        if not end > start:  # the logarithms of bounds next to each other
+            return 0
         # on a log scale exp() amplifies rounding by |log value|; one more unit covers the value's own rounding
         magnitude = max(abs(start), abs(end)) + (1.0 if self.log else 0.0)
         bits = 48 - math.ceil(math.log2(max(magnitude / (end - start), 1.0)))
-        if not self.log:  # below 2**-1022 doubles are 2**-1074 apart
-            bits = min(bits, 1070 + math.floor(math.log2(end - start)))
+        # below 2**-1022 doubles are 2**-1074 apart: one step at the lower bound must be longer
+        step = math.log2(end - start) + (math.log2(self.low) if self.log else 0.0)
+        bits = min(bits, 1070 + math.floor(step))
         return min(_FINEST_BITS, bits)
 
 

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fidelium.history import Trial
-from fidelium.space import SearchSpace, column_names
+from fidelium.space import Params, SearchSpace, column_names
 
 LEADING = ("number", "state", "fidelity", "cost", "value")
 """The columns before the parameters."""
 
 TRAILING = ("measured_cost", "excluded", "given", "attempt", "worker", "started", "finished", "reason")
 """The columns after the parameters."""
+
+
+@dataclass(frozen=True)
+class ObservationRow:
+    """An observation that exists already: a row of a file, or of another study.
+
+    Args:
+        params: values of all parameters.
+        fidelity: the fidelity's name.
+        value: what was observed.
+    """
+
+    params: Params
+    fidelity: str
+    value: float
 
 
 def trial_record(trial: Trial) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def test_the_demo_prints_its_result_and_writes_the_figure(capsys, tmp_path, monk
         "25.589",
         "high (target)",
         "share",
-        "the model expects",
+        "the recommended design: ",
         "overview.png",
     ):
         assert part in out

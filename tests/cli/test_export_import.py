@@ -226,3 +226,13 @@ def test_bad_input_is_one_line(call, study_file, tmp_path, arguments, message) -
     assert answer.err.count("\n") == 1
     assert message in answer.err
     assert (tmp_path / "here.csv").read_text() == "x\n1\n"
+
+
+def test_only_decimal_numbers_are_numbers(call, study_file, tmp_path) -> None:
+    file = tmp_path / "old.csv"
+    file.write_text("x,count,kind,fidelity,value\n0.5,2,steel,fine,1_000\n0_1,２,steel,fine,1.5D+01\n")
+    assert call("import", study_file(), file).err.splitlines()[1:] == [
+        "  line 2, column 'value': expected a finite number, got '1_000'",
+        "  line 3, column 'x': expected a number, got '0_1'",
+        "  line 3, column 'count': expected a whole number, got '２'",
+    ]

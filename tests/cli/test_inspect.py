@@ -163,7 +163,7 @@ def test_the_model_answers_as_in_python(call, storage, tmp_path) -> None:
         study.add_observation({"x": x}, "high", (x - 0.3) ** 2)
     choice = study.recommend()
     told = json.loads(call("recommend", storage, "--json").out)
-    assert told == {"params": choice.params, "mean": choice.mean, "std": choice.std}
+    assert told == {"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial}
     assert told["params"]["x"] == pytest.approx(0.3, abs=0.05)
     (mean,), (std,) = study.predict([{"x": 0.9}], "low")
     answer = json.loads(call("predict", storage, "--at", "x=0.9", "--fidelity", "low", "--json").out)
@@ -176,6 +176,17 @@ def test_the_model_answers_as_in_python(call, storage, tmp_path) -> None:
     assert drawn.out == f"picture: {tmp_path}/plots/model-overview.html and {tmp_path}/plots/model-overview.png\n"
     assert (tmp_path / "plots/model-overview.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "plots/model-overview.html").stat().st_size > 1_000_000
+
+
+def test_the_design_that_was_best_is_recommended_with_its_value_and_its_trial(call, storage) -> None:
+    ladder = [Fidelity("low", 1), Fidelity("high", 4)]
+    study = create_study({"x": Real(0, 1)}, ladder, direction="minimize", strategy="mf-mes", storage=storage, name="m")
+    for step in range(11):  # the best one is beyond doubt
+        study.add_observation({"x": step / 10}, "high", abs(step - 4) ** 0.5)
+    choice = study.recommend()
+    assert (choice.params["x"], choice.mean, choice.std, choice.trial) == (0.4, 0.0, 0.0, 4)
+    assert call("recommend", storage).out == "0 observed in trial 4\nx = 0.4\n"
+    assert json.loads(call("recommend", storage, "--json").out)["trial"] == 4
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fidelium.cli.options import StrategyOption, strategy_options
-from fidelium.cli.output import make_folder
+from fidelium.cli.output import expectation, logged, make_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,11 +53,12 @@ def demo(
     console = Console()
     console.print(_introduction(study, total), highlight=False)
     start = time.perf_counter()
-    study.optimize(chosen, total)
+    with logged():
+        study.optimize(chosen, total)
     console.print(_findings(study, chosen))
     console.print(_costs(study))
     design = study.recommend()
-    console.print(f"the model expects {design.mean:.5g} ± {design.std:.2g} at the recommended design", highlight=False)
+    console.print(f"the recommended design: {expectation(design)}", highlight=False)
     console.print(f"{len(study.trials)} queries in {time.perf_counter() - start:.0f} s", highlight=False)
     for picture in _draw(study, chosen, out):
         console.print(f"picture: {picture}.html and {picture}.png", highlight=False, soft_wrap=True)

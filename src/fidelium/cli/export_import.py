@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import counted, print_json, truncated, visible
+from fidelium.cli.output import counted, print_json, truncated
 from fidelium.errors import SettingError
-
-if TYPE_CHECKING:
-    from fidelium.cli.table_io import ObservationRow
-    from fidelium.study import Study
+from fidelium.text import visible
 
 
 def export(
@@ -55,6 +51,7 @@ def import_(
     that were imported before are skipped.
     """
     from fidelium.cli.table_io import MAX_ERRORS, listed, read_observations
+    from fidelium.study.transfer import add_missing
     from fidelium.trial_table import parameter_columns
 
     found = find(where, name)
@@ -69,18 +66,16 @@ def import_(
         names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value"])
         headers = _headers(column or [], list(names))
         observed, bad = read_observations(file, space, ladder, fidelity, headers, skip_bad=skip_bad)
-        study = study_in(storage, found, create=True, take_up=True)  # only now: an invalid file creates nothing
-        new = _without_imported(study, observed)
-        for row in new:
-            study.add_observation(row.params, row.fidelity, row.value)
+        study = study_in(storage, found, create=True)  # only now: an invalid file creates nothing
+        new = add_missing(study, observed)
     if as_json:
         skipped = [{"line": row.line, "errors": row.errors} for row in bad]
-        known = len(observed) - len(new)
-        print_json({"rows": len(observed), "imported": len(new), "known": known, "skipped": skipped})
+        known = len(observed) - new
+        print_json({"rows": len(observed), "imported": new, "known": known, "skipped": skipped})
         return
-    known = f", {len(observed) - len(new)} were imported before" if len(new) < len(observed) else ""
+    known = f", {len(observed) - new} were imported before" if new < len(observed) else ""
     skipped = f"; {counted(len(bad), 'bad row')} skipped:" if bad else ""
-    typer.echo(f"{counted(len(new), 'observation')} imported from {file}{known}{skipped}")
+    typer.echo(f"{counted(new, 'observation')} imported from {file}{known}{skipped}")
     for line in truncated(listed(bad), MAX_ERRORS):
         typer.echo(f"  {visible(line)}")
 
@@ -93,17 +88,3 @@ def _headers(texts: list[str], names: list[str]) -> dict[str, str]:
             raise SettingError(f"--column must look like name=header, with a name from {names}, got {text!r}")
         headers[name] = header
     return headers
-
-
-def _without_imported(study: Study, observed: list[ObservationRow]) -> list[ObservationRow]:
-    """The rows that the study does not have yet, so that an interrupted import can be repeated."""
-    given = [(trial.params, trial.fidelity.name, trial.value) for trial in study.trials if trial.given]
-    known = Counter(map(repr, given))  # repr, since the choices True and 1 are equal in Python
-    new: list[ObservationRow] = []
-    for row in observed:
-        key = repr((row.params, row.fidelity, row.value))
-        if known[key]:
-            known[key] -= 1  # the same observation may be there twice
-        else:
-            new.append(row)
-    return new

@@ -11,7 +11,7 @@ import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, design, duration, grid, number, print_json, truncated
+from fidelium.cli.output import console, counted, design, duration, expectation, grid, number, print_json, truncated
 from fidelium.errors import NoDataError, SettingError
 from fidelium.text import reason_line, visible
 
@@ -227,17 +227,17 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
 
 
 def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
-    """Print the recommended design: where the model expects the best value at the target.
+    """Print the recommended design: the best one observed at the target, or one the model is sure is better.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
         choice = study.recommend()
     if as_json:
-        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std})
+        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial})
         return
     out = console()
-    out.print(f"{choice.mean:.6g} ± {choice.std:.2g} expected at the target")
+    out.print(expectation(choice))
     out.print(design(choice.params))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ from fidelium.text import visible
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from fidelium.study import RecommendedDesign
 
 
 def examples(*commands: str) -> str:
@@ -39,6 +43,15 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def logged(*, quiet: bool = False) -> AbstractContextManager[None]:
+    """Print what fidelium logs: with times and a line per trial if no bar is shown, unless quiet."""
+    from fidelium.study.progress import ENDING, log_to_stderr
+
+    lines = not quiet and not sys.stderr.isatty()
+    style = "%(asctime)s %(message)s" if lines else "%(message)s"
+    return log_to_stderr(logging.INFO if lines else logging.WARNING, style, hidden=ENDING)
+
+
 def grid(*headers: str, title: str | None = None) -> Table:
     """A table; a column whose header starts with ">" is right-aligned, the others left-aligned."""
     from rich.box import SIMPLE_HEAD
@@ -48,6 +61,14 @@ def grid(*headers: str, title: str | None = None) -> Table:
     for header in headers:
         table.add_column(header.removeprefix(">"), justify="right" if header.startswith(">") else "left")
     return table
+
+
+def expectation(choice: RecommendedDesign) -> str:
+    """What to expect of a recommended design: the value it had, or what the model says."""
+    if choice.trial is not None and choice.std == 0:
+        return f"{number(choice.mean)} observed in trial {choice.trial}"
+    seen = "not run yet" if choice.trial is None else f"observed in trial {choice.trial}"
+    return f"{number(choice.mean)} ± {choice.std:.2g} expected at the target, {seen}"
 
 
 def number(value: float | None) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,8 @@ import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
-from fidelium.cli.output import console, counted, design, grid, number, say
+from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, say
+from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
 from fidelium.text import visible
 
@@ -52,6 +52,9 @@ def run(
     option: StrategyOption = None,
     dask: Dask = None,
     quiet: Quiet = False,
+    from_: From = None,
+    from_name: FromName = None,
+    fill: Fill = None,
 ) -> None:
     """Run a study, or resume it.
 
@@ -61,7 +64,10 @@ def run(
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
-    with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
+    old = read_old_data(found, file.definition, from_, from_name, fill)
+    with _executor(dask) as executor, open_study(found, create=True) as study:
+        if old is not None:
+            take_over(study, old, quiet=quiet)
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
@@ -118,7 +124,7 @@ def _optimize(
         FideliumError: if an argument, the file or the storage is not valid.
     """
     try:
-        with _logged(quiet=quiet):
+        with logged(quiet=quiet):
             study.optimize(
                 file.program,
                 file.budget,
@@ -177,9 +183,9 @@ def _after_a_fix(found: Located) -> str:
 
 
 def _opening(now: Snapshot) -> str:
-    if not now.trials:
-        of = now.definition
-        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{_reduced_design(now)}"
+    if all(trial.given for trial in now.trials):
+        of, given = now.definition, f", {counted(len(now.trials), 'observation')} given" if now.trials else ""
+        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{given}{_reduced_design(now)}"
     return f"resuming with {_so_far(now)}"
 
 
@@ -235,18 +241,9 @@ def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
         return [f"recommended:   {study.strategy} has no model; fit one with: {found.command('recommend')}"]
     choice = study.recommend()
     return [
-        f"recommended:   {choice.mean:.6g} ± {choice.std:.2g} expected",
+        f"recommended:   {expectation(choice)}",
         f"               {design(choice.params)}",
     ]
-
-
-def _logged(*, quiet: bool) -> AbstractContextManager[None]:
-    """Print what fidelium logs: with times and a line per trial if no bar is shown, unless quiet."""
-    from fidelium.study.progress import ENDING, log_to_stderr
-
-    lines = not quiet and not sys.stderr.isatty()
-    style = "%(asctime)s %(message)s" if lines else "%(message)s"
-    return log_to_stderr(logging.INFO if lines else logging.WARNING, style, hidden=ENDING)
 
 
 @contextmanager

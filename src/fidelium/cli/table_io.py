@@ -17,20 +17,12 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
+from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
-from fidelium.trial_table import parameter_columns, table_columns, table_row, trial_record
+from fidelium.trial_table import ObservationRow, parameter_columns, table_columns, table_row, trial_record
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
-
-
-@dataclass(frozen=True)
-class ObservationRow:
-    """An observation read from a file."""
-
-    params: Params
-    fidelity: str
-    value: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +102,18 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
     return space.validate({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+
+
+def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
+    """The value of a parameter given as text.
+
+    Raises:
+        SpaceError: if the text is not a valid value; the message names the parameter.
+    """
+    try:
+        return _parse_cell(parameter, text)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
 
 
 def write_table(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
@@ -280,11 +284,10 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     """
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
-    try:
-        value = float(text)
-    except ValueError:
+    value = parse_decimal(text)
+    if value is None:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
-        raise SpaceError(f"expected {expected}, got {text!r}") from None
+        raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
 
 
@@ -305,11 +308,8 @@ def _written(text: str) -> str:
 
 
 def _parse_finite(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = parse_decimal(text)
+    if value is None or not math.isfinite(value):
         raise ObservationError(f"expected a finite number, got {text!r}")
     return value + 0.0  # storages do not distinguish -0.0 from 0.0
 

@@ -19,6 +19,7 @@ import platformdirs
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from threadpoolctl import ThreadpoolController
 
+from fidelium.numerics.compilation_cache import remove_unreadable
 from fidelium.randomness import Key
 
 R = TypeVar("R")
@@ -103,6 +104,7 @@ def _compilation_cache() -> Iterator[None]:
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
+    _repaired(folder)
     before = {name: getattr(jax.config, name) for name in ours}
     for name, value in ours.items():
         jax.config.update(name, value)
@@ -113,6 +115,12 @@ def _compilation_cache() -> Iterator[None]:
             if getattr(jax.config, name) == value:  # or else the host has changed it meanwhile, in another thread
                 jax.config.update(name, before[name])
         reset_cache()  # else JAX goes on using our folder
+
+
+@cache
+def _repaired(folder: str) -> None:
+    """Once in a process: remove what a killed one has left behind."""
+    remove_unreadable(Path(folder))
 
 
 def jax_key(key: Key) -> jax.Array:

@@ -5,12 +5,16 @@ z = ((y - centre) / spread - shift) / scale
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
+
+_LARGEST, _SMALLEST = float(np.finfo(float).max), float(np.finfo(float).tiny)
+_HUGE = _LARGEST / 4
 
 
 @dataclass(frozen=True)
@@ -31,16 +35,32 @@ class Scale:
 
     def inward(self, y: Values) -> Values:
         """Values in the model's units."""
-        return ((y - self.centre) / self.spread - self.shift) / self.scale
+        # halved where a difference could be too large for a float; exact, so that other values keep every bit
+        half = 0.5 if max(abs(self.centre), float(np.max(np.abs(y), initial=0.0))) > _HUGE else 1.0
+        return ((half * y - half * self.centre) / (half * self.spread) - self.shift) / self.scale
 
     def outward(self, z: Values) -> Values:
-        """Values in the objective's units."""
-        return self.centre + self.spread * (self.shift + self.scale * z)
+        """Values in the objective's units, the largest floats in the place of what is beyond them."""
+        with np.errstate(over="ignore"):
+            return _finite(self.centre + self.spread * (self.shift + self.scale * z))
 
     def outward_moments(self, mean: Values, variance: Values) -> tuple[Values, Values]:
         """Mean and standard deviation in the objective's units, from mean and variance in the model's units."""
-        unit = self.spread * self.scale
-        return self.outward(mean), unit * np.sqrt(variance)
+        with np.errstate(over="ignore"):
+            return self.outward(mean), _finite(np.float64(self.spread) * self.scale * np.sqrt(variance))
+
+    def ratio_to(self, other: Scale) -> tuple[float, float]:
+        """Where this scale's 0 is in the other's units, and how long its distance of 1 is there."""
+        # in units of the other's spread, to the next power of two: exact, and never too large or small for a float
+        exponent = -math.frexp(other.spread)[1]
+        centre, spread = math.ldexp(self.centre, exponent), math.ldexp(self.spread, exponent)
+        other_centre, other_spread = math.ldexp(other.centre, exponent), math.ldexp(other.spread, exponent)
+        shift = ((centre - other_centre + spread * self.shift) / other_spread - other.shift) / other.scale
+        return shift, spread * self.scale / (other_spread * other.scale)
+
+
+def _finite(values: Values) -> Values:
+    return np.clip(values, -_LARGEST, _LARGEST)
 
 
 def standardising(y: Values) -> Scale:
@@ -53,4 +73,4 @@ def standardising(y: Values) -> Scale:
     if largest == 0.0:
         return Scale()
     mean, std = float(np.mean(y / largest)), float(np.std(y / largest))
-    return Scale(centre=mean * largest, spread=(std if std > 1e-13 else 1.0) * largest)
+    return Scale(centre=mean * largest, spread=max((std if std > 1e-13 else 1.0) * largest, _SMALLEST))

@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.history import History
+from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
+from fidelium.strategies.recommendation import Expected, observed_designs, recommended
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
 REPEATS = 0.05
@@ -36,8 +37,8 @@ Criterion = Callable[[Posterior, Point], Scalar]
 class PosteriorModel:
     """Predictions of a posterior.
 
-    The recommended design maximises the posterior mean minus one standard deviation, over all designs, those observed
-    at the target included. The maximum of the plain mean is often in an unexplored region.
+    The recommended design is the best one observed at the target, unless another one is expected to be better by more
+    than its uncertainty (`recommendation.py`). The maximum of the plain mean is often in an unexplored region.
 
     Args:
         posterior: of the surrogate fitted to the history.
@@ -63,21 +64,30 @@ class PosteriorModel:
 
     @jax_session()
     def recommend(self) -> Recommendation:
-        """The design this model would choose at the target."""
-        designs, sure = self._maximise(_sure_value)
-        seen = self.history.inside[-1]
-        if len(seen):
-            designs = np.concatenate([designs, seen.unit_x])
-            # an observed value, less twice its noise, counts as a lower bound too; small noise is taken for ripples of
-            # a deterministic simulator
-            values = self.scales[-1].inward(seen.y)
-            noise_var = np.asarray(self.posterior.noise_var(len(self.history.ladder) - 1, jnp.asarray(values)))
-            doubt = np.sqrt(np.maximum(noise_var - (REPEATS / self.scales[-1].scale) ** 2, 0.0))
-            observed = values - 2 * doubt
-            sure = np.concatenate([sure, np.maximum(self._values(_sure_value, seen.unit_x), observed)])
-        best = designs[int(np.argmax(sure))]
-        mean, std = self.predict(best[None], len(self.history.ladder) - 1)
-        return Recommendation(best, float(mean[0]), float(std[0]))
+        """The best design observed at the target, or one that is better with good probability.
+
+        A design that was observed is reported with its value, if the model finds that runs repeat, else with the
+        posterior's mean and standard deviation.
+        """
+        target, scale, seen = len(self.history.ladder) - 1, self.scales[-1], self.history.inside[-1]
+        designs, _ = self._maximise(_sure_value)
+        taken = {x.tobytes() for x in seen.unit_x}
+        designs = np.array([x for x in designs if x.tobytes() not in taken]).reshape(-1, designs.shape[1])
+        repeats = REPEATS / scale.scale
+        # what a run of a new design would give: its ripples are not known
+        expected, noise_std = self._expected(designs)
+        ripples = np.minimum(noise_std, repeats)
+        new = Expected(designs, expected.mean, np.sqrt(expected.std**2 + ripples**2))
+        here = Observations(seen.unit_x, scale.inward(seen.y))
+        posterior, _ = self._expected(seen.unit_x)
+        observed = observed_designs(here, posterior, self._noise_std(here.y), repeats)
+        choice, was_run = recommended(new, observed)
+        unit_x = choice.unit_x[0]
+        if was_run and choice.std[0] == 0.0:
+            value = seen.y[np.flatnonzero(np.all(seen.unit_x == unit_x, axis=1))[0]]
+            return Recommendation(unit_x, float(value), 0.0)
+        mean, std = self.predict(choice.unit_x, target)
+        return Recommendation(unit_x, float(mean[0]), float(std[0]))
 
     @jax_session()
     def promising(self) -> NDArray[np.float64]:
@@ -101,6 +111,17 @@ class PosteriorModel:
         designs = np.concatenate([space.snap(maximise_rows(climb, start, 0.0, 1.0).x), start])
         return designs, self._values(criterion, designs)
 
+    def _expected(self, unit_x: NDArray[np.float64]) -> tuple[Expected, NDArray[np.float64]]:
+        """Mean and standard deviation of the target at designs, and of the noise there, in the model's units."""
+        padded = pad_rows(unit_x, bucket(len(unit_x)))
+        mean, variance = (np.asarray(part)[: len(unit_x), -1] for part in _moments(self.posterior, padded))
+        return Expected(unit_x, mean, np.sqrt(variance)), self._noise_std(mean)
+
+    def _noise_std(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standard deviation of the noise where the target has these values."""
+        padded = pad_rows(values, bucket(len(values)))
+        return np.sqrt(np.asarray(_noise_var(self.posterior, len(self.history.ladder) - 1, padded))[: len(values)])
+
     def _values(self, criterion: Criterion, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         padded = pad_rows(unit_x, bucket(len(unit_x)))
         return np.asarray(_values(criterion, self.posterior, padded))[: len(unit_x)]
@@ -109,6 +130,11 @@ class PosteriorModel:
 @jax.jit
 def _moments(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
     return jax.vmap(posterior.marginals)(x)
+
+
+@partial(jax.jit, static_argnums=1)
+def _noise_var(posterior: Posterior, fidelity: int, values: Float[Array, " n"]) -> Float[Array, " n"]:
+    return posterior.noise_var(fidelity, values)
 
 
 def _sure_value(posterior: Posterior, x: Point) -> Scalar:

@@ -12,7 +12,7 @@ import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,10 +161,7 @@ class _Loop:
         while self._advance():
             if self.running:
                 wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED)
-                finished = [future for future in self.running if future.done()]  # `wait` misses cancelled ones
-                for future in sorted(finished, key=lambda future: self.running[future].number):
-                    self.recorder.pending.append(self._result(future, self.running[future]))
-                    del self.running[future]
+                self._collect()
             else:
                 time.sleep(min(self.outage.wait, POLL) if self.outage.is_on else POLL)
             if self.outage.is_on:
@@ -175,6 +172,16 @@ class _Loop:
             raise ObjectiveError(
                 f"the objective failed {self.failures} times in a row, the last time with:\n{self.last_reason}"
             )
+
+    def _collect(self) -> None:
+        """Take the results of what has ended, and no longer refer to its futures.
+
+        Dask runs a finished call again if its worker dies while somebody refers to its future, even a local variable.
+        """
+        finished = [future for future in self.running if future.done()]  # `wait` misses cancelled ones
+        for future in sorted(finished, key=lambda future: self.running[future].number):
+            self.recorder.pending.append(self._result(future, self.running[future]))
+            del self.running[future]
 
     def close(self) -> None:
         """Store what has ended and give back what is running; nothing is left after a run that came to its end."""
@@ -249,6 +256,8 @@ class _Loop:
                 self._stop(str(reason))
                 return
             self.waiting = False
+            before, after = self.now.trials[: trial.number], self.now.trials[trial.number + 1 :]
+            self.now = replace(self.now, trials=(*before, trial, *after))
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
@@ -346,7 +355,8 @@ def _resume_advice(now: Snapshot, *, in_memory: bool) -> str:
     count = "1 trial" if len(now.trials) == 1 else f"{len(now.trials)} trials"
     again = "call optimize(...) again with the same budget to resume"
     if in_memory:
-        where = "are in memory and end with this process (storage='sqlite:///study.db' would keep them)"
+        where = "are in memory, until the process ends (storage='sqlite:///study.db' would keep them)"
+        again = f"with the same study object, {again}"
     else:
         where = "are saved"
-    return f"stopped by Ctrl-C; {count}, {now.spent:g} of {now.budget:g} spent, {where}; {again}"
+    return f"stopped by Ctrl-C; {count} ({now.spent:g} of {now.budget:g} spent) {where}; {again}"

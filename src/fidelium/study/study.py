@@ -423,14 +423,19 @@ class Study:
         return isinstance(self._strategy, Modelled)
 
     def recommend(self) -> RecommendedDesign:
-        """The recommended design, with the posterior mean and standard deviation of the target there.
+        """The best design observed at the target, or a new one that is better with good probability.
+
+        It comes with its observed value where the model finds that runs repeat, else with the posterior mean and
+        standard deviation of the target.
 
         Raises:
             NoDataError: if nothing was observed yet.
         """
         choice = self._fitted().recommend()
-        params = self.space.decode(np.asarray(choice.unit_x))
-        return RecommendedDesign(params, self.direction.sign * float(choice.mean), float(choice.std))
+        seen = self.history().best_trial_at(np.asarray(choice.unit_x))
+        params = self.space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
+        number = None if seen is None else seen.number
+        return RecommendedDesign(params, self.direction.sign * float(choice.mean), float(choice.std), number)
 
     def predict(
         self, designs: Sequence[Mapping[str, Any]], fidelity: str | Fidelity | None = None

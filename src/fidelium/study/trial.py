@@ -81,10 +81,13 @@ class RecommendedDesign:
 
     Args:
         params: values of all parameters.
-        mean: posterior mean of the target there, in the user's units.
-        std: posterior standard deviation there.
+        mean: posterior mean of the target there, in the user's units; the observed value if it was observed and the
+            model finds that runs repeat.
+        std: posterior standard deviation there; 0 with an observed value.
+        trial: number of the best trial that observed the design at the target, None if it is a new one.
     """
 
     params: Params
     mean: float
     std: float
+    trial: int | None = None

@@ -6,7 +6,7 @@ likely, is overconfident. The members of an ensemble made different choices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Generic, TypeVar
 
@@ -43,13 +43,9 @@ class Ensemble(eqx.Module, Generic[P]):
     def of(posteriors: Sequence[P], units: Sequence[Scale]) -> Ensemble[P]:
         """The ensemble of these members, in these units of each fidelity."""
         scales = [posterior.scales() for posterior in posteriors]
-        ratio = np.array([[s.spread * s.scale / (u.spread * u.scale) for s, u in _pairs(row, units)] for row in scales])
-        offset = [
-            [((s.centre - u.centre + s.spread * s.shift) / u.spread - u.shift) / u.scale for s, u in _pairs(row, units)]
-            for row in scales
-        ]
+        ratios = np.array([[own.ratio_to(unit) for own, unit in zip(row, units, strict=True)] for row in scales])
         fields = jnp.asarray([astuple(unit) for unit in units])
-        return Ensemble(tuple(posteriors), jnp.asarray(offset), jnp.asarray(ratio), fields)
+        return Ensemble(tuple(posteriors), jnp.asarray(ratios[..., 0]), jnp.asarray(ratios[..., 1]), fields)
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
@@ -130,10 +126,6 @@ class EnsemblePaths(eqx.Module):
         member = draw % size
         own = jax.tree.map(lambda leaf: leaf[member], self.paths)
         return self.shift[member] + self.scale[member] * own.at(draw // size, x)
-
-
-def _pairs(row: Sequence[Scale], units: Sequence[Scale]) -> Iterator[tuple[Scale, Scale]]:
-    return zip(row, units, strict=True)
 
 
 def _mixture(

@@ -185,7 +185,7 @@ def _params(text: str, definition: StudyDefinition, what: str) -> Params:
 def _may_be_value(parameter: Parameter, value: object) -> bool:
     if isinstance(parameter, Categorical):
         return not isinstance(value, (dict, list))
-    return not isinstance(value, bool) and _is_finite(value)
+    return not isinstance(value, bool) and _is_finite(value)  # also <= 0 where the scale became logarithmic
 
 
 def _is_finite(value: object) -> TypeGuard[float]:

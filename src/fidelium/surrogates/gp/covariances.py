@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fidelium.errors import SettingError
-from fidelium.numerics.kernels import Kernel, check_kernel, frequencies, pairs, total
+from fidelium.numerics.kernels import FEW_DIMENSIONS, Kernel, check_kernel, frequencies, pairs, total
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.exact import Covariance
@@ -61,6 +61,10 @@ SQUARED_LENGTH_LOG_STD = 2 * LENGTH_LOG_STD
 WIDTH, WIDTH_LOG_STD = -2.0, 1.0
 """Prior of the log variance of a smoother, relative to the latent process's squared length: smoothing changes little.
 Chosen, not tuned."""
+
+
+_FEW_KERNELS = 3
+"""Up to this many kernels are stacked, as in older versions, whose results so stay the same to the bit."""
 
 
 @runtime_checkable
@@ -117,6 +121,8 @@ class MixedProcesses(eqx.Module):
     bias: float = eqx.field(static=True, default=BIAS)
 
     def __call__(self, p: At, other: At) -> Scalar:
+        if len(self.kernels) > _FEW_KERNELS:
+            return sum((self._part(c, p, other) for c in range(len(self.kernels))), start=jnp.zeros(()))
         shares = jnp.einsum("cr,cr->c", self._loadings(p[1]), self._loadings(other[1]))
         return total(shares * jnp.stack([kernel(p[0], other[0]) + self.bias for kernel in self.kernels]))
 
@@ -126,6 +132,11 @@ class MixedProcesses(eqx.Module):
             phi = jnp.concatenate([kernel.features(directions, p[0]), jnp.full(1, math.sqrt(self.bias))])
             blocks.append(jnp.outer(root[p[1]], phi).ravel())
         return jnp.concatenate(blocks)
+
+    def _part(self, c: int, p: At, other: At) -> Scalar:
+        """(R_c R_c^T)[m, m'] kappa_c(x, x'): by itself, as the derivative of a stack of C of them takes C^2 steps."""
+        here, there = (_indicator(m, self.roots.shape[1]) @ self.roots[c] for m in (p[1], other[1]))
+        return (here @ there) * (self.kernels[c](p[0], other[0]) + self.bias)
 
     def _loadings(self, fidelity: Int[Array, ""]) -> Float[Array, "c r"]:
         return jnp.einsum("m,cmr->cr", _indicator(fidelity, self.roots.shape[1]), self.roots)
@@ -268,9 +279,12 @@ class ConvolvedProcesses(eqx.Module):
 
     def __call__(self, p: At, other: At) -> Scalar:
         here, there = (_indicator(point[1], len(self.log_amplitude)) for point in (p, other))
-        l, s, t = jnp.exp(self.log_length), jnp.exp(here @ self.log_width), jnp.exp(there @ self.log_width)
-        log_share = total(0.25 * jnp.log((l + 2 * s) * (l + 2 * t)) - 0.5 * jnp.log(l + s + t))
-        square = total((p[0] - other[0]) ** 2 / (l + s + t))
+        if len(p[0]) > FEW_DIMENSIONS or len(here) > _FEW_KERNELS:
+            log_share, square = self._by_fidelities(p[0], here, other[0], there)
+        else:
+            l, s, t = jnp.exp(self.log_length), jnp.exp(here @ self.log_width), jnp.exp(there @ self.log_width)
+            log_share = total(0.25 * jnp.log((l + 2 * s) * (l + 2 * t)) - 0.5 * jnp.log(l + s + t))
+            square = total((p[0] - other[0]) ** 2 / (l + s + t))
         amplitude = here @ self.log_amplitude + there @ self.log_amplitude
         return jnp.exp(amplitude) * (jnp.exp(log_share - 0.5 * square) + BIAS) + self.own(p, other)
 
@@ -285,6 +299,24 @@ class ConvolvedProcesses(eqx.Module):
         return jnp.concatenate(
             [amplitude * smoothed, amplitude * jnp.full(1, math.sqrt(BIAS)), self.own.features(own, p)]
         )
+
+    def _by_fidelities(
+        self, x: Point, here: Float[Array, " m"], other: Point, there: Float[Array, " m"]
+    ) -> tuple[Scalar, Scalar]:
+        """log c_mm' and the squared distance, from what is the same for all points of two fidelities.
+
+        The sums over coordinates are scalar products, which become products of matrices for all pairs of points.
+        """
+        l, s = jnp.exp(self.log_length), jnp.exp(self.log_width)
+        widths = l[None, None, :] + s[:, None, :] + s[None, :, :]
+        own = 0.25 * jnp.sum(jnp.log(l[None, :] + 2 * s), axis=1)
+        log_share = own[:, None] + own[None, :] - 0.5 * jnp.sum(jnp.log(widths), axis=2)
+        a, b = x - 0.5, other - 0.5
+        towards = jnp.einsum("m,mnd->nd", here, 1 / widths)  # from this fidelity to each other one
+        back = jnp.einsum("n,mnd->md", there, 1 / widths)
+        product = jnp.ravel(a[None, :] * towards) @ jnp.ravel(there[:, None] * b[None, :])
+        square = (towards @ a**2) @ there + here @ (back @ b**2) - 2 * product
+        return here @ log_share @ there, jnp.maximum(square, 0.0)
 
 
 class SmootherParameters(eqx.Module):

@@ -109,6 +109,7 @@ class GaussianProcess:
         starts: starting points of the search for the parameters.
         steps: evaluations of the evidence at most.
         most_points: parameters are learned from this many observations per fidelity at most, the posterior uses all.
+        most_rows: on ladders of more than three fidelities, from this many observations in all at most.
         frequencies: sine-cosine pairs that draws are made of.
         noise_std: prior median of the noise's standard deviation, as a share of the values' spread.
     """
@@ -117,6 +118,7 @@ class GaussianProcess:
     starts: int = 3
     steps: int = 60
     most_points: int = 128
+    most_rows: int = 256
     frequencies: int = 256
     noise_std: float = NOISE_STD
 
@@ -134,7 +136,7 @@ class GaussianProcess:
         fewer = [
             Observations(seen.unit_x[chosen], seen.y[chosen])
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
-            for chosen in [subset(len(seen), self.most_points, part)]
+            for chosen in [subset(len(seen), self._most_points(fidelities), part)]
         ]
         model = _JointModel(self.family, fidelities)
         theta = learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key)
@@ -142,6 +144,10 @@ class GaussianProcess:
         rows = model.noisy(_rows(observations, units), theta)
         process = ExactGP.of(model.covariance(theta), jax.tree.map(jnp.asarray, frequencies), rows)
         return JointPosterior(process, model.noise(theta), jnp.asarray([astuple(unit) for unit in units]))
+
+    def _most_points(self, fidelities: int) -> int:
+        """From how many observations of each fidelity the parameters are learned at most."""
+        return self.most_points if fidelities <= 3 else max(1, min(self.most_points, self.most_rows // fidelities))
 
 
 class JointParameters(eqx.Module):
