@@ -11,11 +11,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from fidelium.errors import StorageError, StorageUnavailableError
 from fidelium.storage import open_storage
 from fidelium.storage.sql import database as databases
 from fidelium.storage.sql import sqlite
+from fidelium.storage.sql.errors import is_restart
 from fidelium.storage.sql.storage import SqlStorage
 from fidelium.storage.sql.url import parse_address
 from fidelium.testing.storage_cases import make_definition, make_trial
@@ -318,6 +320,14 @@ def test_a_process_started_while_the_server_restarts_waits_for_it(relay, startin
     assert storage.create(make_definition("s")).add(make_trial(0)) is not None
     assert tuple(pauses) == databases.PAUSES[: 2 + starting]
     storage.close()
+
+
+def test_a_server_that_stops_during_the_first_words_with_it_is_waited_for():
+    import psycopg.errors
+
+    said = psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+    assert is_restart(DBAPIError("select pg_catalog.version()", {}, said))
+    assert not is_restart(DBAPIError("select 1", {}, psycopg.errors.UndefinedTable("no such table")))
 
 
 def test_a_wrong_database_user_or_host_is_not_tried_again(postgres):

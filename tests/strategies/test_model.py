@@ -162,3 +162,23 @@ def test_a_design_whose_ripples_may_undo_its_lead_is_not_recommended(history):
     assert PosteriorModel(posterior, history, Key((0,))).recommend().mean == 90.0
     smooth = replace(posterior, noise_std=jnp.asarray(1e-3))
     assert PosteriorModel(smooth, history, Key((0,))).recommend().mean == pytest.approx(90.4, abs=1e-3)
+
+
+def test_one_observation_more_compiles_nothing_for_the_next_recommendation(history_of, caplog):
+    designs = [(LINE.decode(row), m) for m in (0, 1) for row in LINE.sample(np.random.default_rng(m), 6)]
+    surrogate = ClosedFormStack(CosineFamily(16, 8, 8, 4), steps=3, members=2, learned_at=lambda count: min(count, 4))
+
+    def recommend(count: int) -> None:
+        history = history_of(LINE, [(params, m, waves(params, m)) for params, m in designs[:count]])
+        PosteriorModel(surrogate.fit(history.observations, Key((0,))), history, Key((0,))).recommend()
+
+    def compiled() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.getMessage().startswith("Compiling")]
+
+    with caplog.at_level("WARNING"), jax.log_compiles():
+        recommend(10)
+        before = compiled()
+        recommend(11)
+        recommend(12)
+    assert before
+    assert compiled() == before

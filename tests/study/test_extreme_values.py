@@ -25,11 +25,10 @@ VALUES = {
 
 
 @pytest.mark.parametrize("strategy", MODELLED)
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_any_finite_values_give_finite_answers(strategy, direction):
+def test_any_finite_values_give_finite_answers(strategy):
     for low, high in VALUES.values():
         ladder = [Fidelity("low", 1), Fidelity("high", 4)]
-        study = create_study({"x": Real(0, 1)}, ladder, direction=direction, strategy=strategy, seed=0, initial={})
+        study = create_study({"x": Real(0, 1)}, ladder, direction="minimize", strategy=strategy, seed=0, initial={})
         for fidelity, values in (("low", low), ("high", high)):
             for step, value in enumerate(values):
                 study.add_observation({"x": step / 3}, fidelity, value)

@@ -443,12 +443,25 @@ def test_a_host_that_has_set_up_logging_gets_each_line_once():
 def test_ctrl_c_in_a_script_ends_with_what_is_saved_and_how_to_resume():
     lines = script_output(during="os.kill(os.getpid(), signal.SIGINT)")
     advice = (
-        "stopped by Ctrl-C; 2 trials (2 of 3 spent) are in this study object, until the process ends "
-        "(storage='sqlite:///study.db' would keep them); call optimize(...) again with the same budget to resume"
+        "stopped by Ctrl-C; 2 trials (2 of 3 spent) are in memory, until the process ends "
+        "(storage='sqlite:///study.db' would keep them); with the same study object, call optimize(...) again with the "
+        "same budget to resume"
     )
-    assert lines[-1] == f"KeyboardInterrupt: {advice}"
-    assert sum(line.endswith(advice) for line in lines) == 2  # in the log, too
+    assert sum(line.endswith(advice) for line in lines) == 1
+    assert lines[-1].startswith("KeyboardInterrupt: stopped by Ctrl-C; nothing is left of a study in memory: create_")
     assert not any("During handling" in line for line in lines)
+
+
+def test_ctrl_c_of_a_study_in_memory_says_that_its_object_has_everything():
+    study = make([1], initial={})
+
+    def objective(params, fidelity):
+        os.kill(os.getpid(), signal.SIGINT)
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt, match=r"1 trial \(1 of 9 spent\) are in memory.*with the same study object"):
+        study.optimize(objective, 9)
+    assert [trial.state for trial in study.trials] == ["done"]
 
 
 def test_ctrl_c_of_a_stored_study_says_that_it_is_saved(tmp_path):

@@ -108,6 +108,9 @@ def speed(
     ] = None,
     steady: Annotated[int, typer.Option(help="Number of suggestions after the first, for the median.", min=1)] = 5,
     growth: Annotated[bool, typer.Option("--growth", help="Compare 500 with 4000 observations, mostly cheap.")] = False,
+    hard: Annotated[
+        bool, typer.Option("--hard", help="Six fidelities, 15 dimensions, many categories; every strategy by default.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="File to write the results to, as JSON.")] = None,
 ) -> None:
     """Time suggestions on one core: the first of a new process, without and with a filled cache, and later ones."""
@@ -119,6 +122,9 @@ def speed(
     from fidelium.experiments import speed as measuring
     from fidelium.strategies import registry
 
+    if hard:
+        _measure_hard_cases(strategy or [name for name in registry.strategy_names() if name != "random"], steady)
+        return
     chosen = problems.get(problem)
     # with 4,000 observations dnn-mfbo-paper takes minutes per step: measure its growth only on request
     strategies = strategy or ([registry.DEFAULT] if growth else ["dnn-mfbo", "dnn-mfbo-paper"])
@@ -211,6 +217,29 @@ def _print_speeds(results: Sequence[Speed]) -> None:
         firsts = [f"{result.first_empty:.2f}", f"{result.first_filled:.2f}"]
         table.add_row(result.strategy, "/".join(map(str, result.sizes)), *firsts, *stages, f"{result.peak_mb:.0f}")
     Console().print(table)
+
+
+def _measure_hard_cases(strategies: Sequence[str], steady: int) -> None:
+    """A line for each measurement, as it is made; exit code 1 if one failed."""
+    from fidelium.experiments.hard_cases import CASES, MOST_SECONDS, measure_case
+    from fidelium.strategies import registry
+
+    for name in strategies:
+        registry.check(name)
+    typer.echo("processor seconds on one core: first suggestion (compiled), later ones, a recommendation")
+    failed = False
+    for case in CASES:
+        for name in strategies:
+            times = measure_case(case, name, steady)
+            if isinstance(times, str):
+                typer.echo(f"{case}: {name:<15} failed: {times}")
+                failed = True
+                continue
+            slow = "  more than it may take" if max(times.steady, times.recommend) > MOST_SECONDS else ""
+            seconds = f"{times.first:7.1f} {times.steady:7.2f} {times.recommend:7.2f}"
+            typer.echo(f"{case}: {name:<15} {seconds}{slow}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _print_growth(results: Sequence[Speed]) -> None:

@@ -195,6 +195,7 @@ def optimize(
 
     Raises:
         FideliumError: as those two.
+        KeyboardInterrupt: after Ctrl-C; nothing is saved.
     """
     study = create_study(
         space,
@@ -205,7 +206,13 @@ def optimize(
         seed=seed,
         initial=initial,
     )
-    study.optimize(objective, budget, workers=workers, progress=progress)
+    try:
+        study.optimize(objective, budget, workers=workers, progress=progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped by Ctrl-C; nothing is left of a study in memory: create_study(..., storage='sqlite:///study.db', "
+            "name=..., load_if_exists=True) makes one whose optimize(...) can be resumed"
+        ) from None
     return study
 
 

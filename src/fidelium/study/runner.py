@@ -355,7 +355,8 @@ def _resume_advice(now: Snapshot, *, in_memory: bool) -> str:
     count = "1 trial" if len(now.trials) == 1 else f"{len(now.trials)} trials"
     again = "call optimize(...) again with the same budget to resume"
     if in_memory:
-        where = "are in this study object, until the process ends (storage='sqlite:///study.db' would keep them)"
+        where = "are in memory, until the process ends (storage='sqlite:///study.db' would keep them)"
+        again = f"with the same study object, {again}"
     else:
         where = "are saved"
     return f"stopped by Ctrl-C; {count} ({now.spent:g} of {now.budget:g} spent) {where}; {again}"

@@ -10,8 +10,11 @@ from fidelium.storage.sql.url import Address
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 """Nothing was done because of others: busy, locked, serialisation failure, deadlock, lock not available."""
 
-_LOSSES = ("08", "57P01", "57P02", "57P03")
-"""The connection is gone: connection exceptions, server shut down, crashed, or starting."""
+_RESTARTS = ("57P01", "57P02", "57P03")
+"""The server is shut down, crashed, or starting."""
+
+_LOSSES = ("08", *_RESTARTS)
+"""The connection is gone: connection exceptions, and the same."""
 
 _PASSING = ("SQLITE_FULL", "SQLITE_IOERR", "53")
 """What may work later beside these: a full disk, a disk that fails, a server without memory or free connections."""
@@ -62,7 +65,7 @@ def is_conflict(error: SQLAlchemyError) -> bool:
 def is_restart(error: SQLAlchemyError) -> bool:
     """Whether a server refuses a connection as it does while it restarts; not if the URL is wrong in another way."""
     said = str(getattr(error, "orig", ""))
-    return code_of(error).startswith("57P03") or (
+    return code_of(error).startswith(_RESTARTS) or (
         _is_refused_connection(error) and any(words in said for words in _RESTARTING)
     )
 

@@ -48,7 +48,7 @@ TEXT = Kind("text", lambda value: isinstance(value, str))
 STATE = Kind(f"one of {', '.join(TrialState)}", lambda value: value in tuple(TrialState))
 
 
-def cell(row: Row[*tuple[Any, ...]], column: str, kind: Kind, what: str) -> Any:
+def cell(row: Any, column: str, kind: Kind, what: str) -> Any:
     """What a column of a row holds.
 
     Args:
