@@ -13,7 +13,6 @@ from fidelium.cli.locate import find, open_study
 from fidelium.cli.options import Name, Where
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
-from fidelium.numbers import parse_decimal
 
 SHOWN = 200
 """Characters of a bad input that an error shows at most."""
@@ -126,6 +125,8 @@ def _parse_value(text: str | None) -> float | None:
         return None
     if text.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return math.nan  # not an error: `tell` records a failed trial
+    from fidelium.numbers import parse_decimal  # imports NumPy
+
     value = parse_decimal(text)
     if value is None:
         raise SettingError(f"a value must be a number, got {_start(text)}")
