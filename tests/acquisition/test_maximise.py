@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import Array
 
 from fidelium.acquisition.base import Candidate
-from fidelium.acquisition.maximise import search
+from fidelium.acquisition.maximise import search, starts_per_fidelity
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, History
 from fidelium.space import Categorical, Integer, Real, SearchSpace
@@ -131,3 +131,19 @@ def test_a_gain_of_nothing_but_nan_still_gives_valid_designs(posterior):
     assert len(ranked) > 0
     assert all(candidate.worth == 0.0 for candidate in ranked)
     assert all(MIXED.validate(MIXED.decode(candidate.unit_x)) for candidate in ranked)
+
+
+def test_many_fidelities_share_the_climbs_of_three():
+    assert [starts_per_fidelity(5, count) for count in (1, 2, 3, 4, 6, 8, 20)] == [5, 5, 5, 4, 3, 2, 2]
+    assert starts_per_fidelity(1, 6) == 1
+
+
+@pytest.mark.parametrize(("together", "climbs"), [(True, 6 * 2), (False, 6 * 4)])
+def test_the_climbs_of_six_fidelities_are_counted(posterior, together, climbs):
+    ladder = FidelityLadder(tuple(Fidelity(str(m), 1.0 + m) for m in range(6)))
+    history = History(PLANE, ladder, Direction.MAXIMIZE, (), math.inf)
+    candidates = PLANE.sample(np.random.default_rng(0), 64)
+    centre = jnp.array([0.3, 0.3])
+    ranked = search(shifted, [(posterior, centre)], history, range(6), candidates, 4, together=together)
+    assert len(ranked) == 2 * climbs  # the end of every climb, and its start
+    assert {candidate.fidelity for candidate in ranked} == set(range(6))

@@ -52,7 +52,8 @@ def search(
         starts: how many of them are climbed from, per fidelity.
         steps: evaluations at most, per fidelity.
         log_worth: whether the worth is a logarithm, or of either sign; it is then ranked by worth - log(cost).
-        together: whether the worth takes a traced fidelity, so that all of them are climbed by one compiled function.
+        together: whether the worth takes a traced fidelity, so that all of them are climbed by one compiled function;
+            on ladders of more than three, each from fewer starts, so that all climbs take about as long.
     """
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
@@ -60,6 +61,7 @@ def search(
     all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
+        starts = starts_per_fidelity(starts, len(history.ladder)) if together else starts
         screened = np.mean([_worths(worth, every, together, *member, candidates) for member in members], axis=0)
     ranked: list[Candidate] = []
     for group in [every] if together else [(m,) for m in fidelities]:
@@ -81,6 +83,11 @@ def search(
             ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
     allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
     return sorted(allowed, key=lambda candidate: -candidate.worth)
+
+
+def starts_per_fidelity(starts: int, fidelities: int) -> int:
+    """How many climbs each fidelity gets: `starts` for up to three, so many in all for more, at least two each."""
+    return starts if fidelities <= 3 else min(starts, max(2, -(-3 * starts // fidelities)))
 
 
 def _climbed(
