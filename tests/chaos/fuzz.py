@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import multiprocessing
+import os
 import random
 import resource
 import signal
@@ -176,11 +177,16 @@ class Barrage:
 
     def run(self) -> None:
         """Try all inputs. A process that dies is a finding, and another one takes its place."""
+        shared = Path("/dev/shm")
+        with tempfile.TemporaryDirectory(prefix="chaos-", dir=shared if shared.is_dir() else None) as folder:
+            self._run(Path(folder))
+
+    def _run(self, folder: Path) -> None:
         chunks = self._chunks()
         busy: dict[Connection, _Worker] = {}
         try:
             for _ in range(self.processes):
-                self._give_work(_Worker(self.seed), chunks, busy)
+                self._give_work(_Worker(self.seed, folder), chunks, busy)
             while busy:
                 for connection in wait(list(busy)):
                     assert isinstance(connection, Connection)
@@ -191,7 +197,7 @@ class Barrage:
                         text = f"{DIED}: its exit code was {worker.process.exitcode}"
                         self.tallies[name].add(Fault(name, index, text, "", "see --repeat"))
                         chunks.append((name, index + 1, stop))
-                        worker = _Worker(self.seed)
+                        worker = _Worker(self.seed, folder)
                     else:
                         self.tallies[worker.chunk[0]].merge(tally)
                     self._give_work(worker, chunks, busy)
@@ -221,14 +227,14 @@ class Barrage:
 class _Worker:
     """A process that tries out chunks of inputs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         assert isinstance(ours, Connection)
         self.connection: Connection = ours
         self.position = context.Value("q", 0)
         self.chunk = ("", 0, 0)
-        self.process = context.Process(target=_work, args=(theirs, self.position, seed), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, self.position, seed, folder), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -255,27 +261,26 @@ class _Worker:
         self.process.join()
 
 
-def _work(connection: Connection, position: Synchronized[int], seed: int) -> None:
+def _work(connection: Connection, position: Synchronized[int], seed: int, folder: Path) -> None:
     """Try out chunks until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.RLIM_INFINITY))
     logging.getLogger("fidelium").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     targets: dict[str, Target] = {}
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="chaos-", dir=shared if shared.is_dir() else None) as folder:
-        while True:
-            try:
-                name, start, stop = connection.recv()
-            except EOFError:
-                return
-            if name not in targets:
-                targets[name] = make_target(name, Path(folder) / "a" / "b" / name.partition(":")[0])
-            tally = Tally()
-            for index in range(start, stop):
-                position.value = index
-                try_one(targets[name], name, seed, index, tally)
-            connection.send(tally)
+    own = folder / str(os.getpid()) / "a" / "b"  # deep: a command line may name ..
+    while True:
+        try:
+            name, start, stop = connection.recv()
+        except EOFError:
+            return
+        if name not in targets:
+            targets[name] = make_target(name, own / name.partition(":")[0])
+        tally = Tally()
+        for index in range(start, stop):
+            position.value = index
+            try_one(targets[name], name, seed, index, tally)
+        connection.send(tally)
 
 
 @contextmanager
