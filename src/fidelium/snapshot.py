@@ -22,7 +22,7 @@ class FidelityUsage:
         fidelity: its name and the cost of one run.
         trials: trials at it, without data that was given.
         given: observations that the user brought.
-        cost: what the trials cost.
+        cost: what the trials cost, without queued ones.
     """
 
     fidelity: Fidelity
@@ -55,12 +55,17 @@ class Snapshot:
 
     @cached_property
     def spent(self) -> float:
-        """The cost of all trials, failed, running and queued ones included; data that was given is free."""
-        return float(exact_sum(trial.cost for trial in self.trials))
+        """The cost of all trials that were run or are running, failed ones included; data that was given is free."""
+        return float(exact_sum(trial.cost for trial in self.trials if trial.state is not TrialState.QUEUED))
+
+    @cached_property
+    def reserved(self) -> float:
+        """The cost of the trials that are queued: not spent, but not available for others either."""
+        return float(exact_sum(trial.cost for trial in self.queued))
 
     @cached_property
     def remaining(self) -> float:
-        """What is left of the budget, rounded down: a run that costs no more fits."""
+        """What is left of the budget, neither spent nor reserved, rounded down: a run that costs no more fits."""
         return remainder(self.budget, exact_sum(trial.cost for trial in self.trials))
 
     @cached_property
@@ -126,4 +131,5 @@ class Snapshot:
     def _usage(self, rung: Fidelity) -> FidelityUsage:
         here = [trial for trial in self.trials if trial.fidelity.name == rung.name]
         given = sum(trial.given for trial in here)
-        return FidelityUsage(rung, len(here) - given, given, float(exact_sum(trial.cost for trial in here)))
+        cost = exact_sum(trial.cost for trial in here if trial.state is not TrialState.QUEUED)
+        return FidelityUsage(rung, len(here) - given, given, float(cost))

@@ -24,9 +24,9 @@ def test_the_demo_prints_its_result_and_writes_the_figure(capsys, tmp_path, monk
         "overview.png",
     ):
         assert part in out
-    # 16 at 1, then 4 of the initial design at 10, then 4 at 1
+    # the initial design is cut to a third of the budget: 10 at 1 and 1 at 10; then random search has 4 at 10
     rows = [line.split() for line in out.splitlines()]
-    assert ["low", "1", "20", "20", "33%"] in rows
-    assert ["high", "(target)", "10", "4", "40", "67%"] in rows
+    assert ["low", "1", "10", "10", "17%"] in rows
+    assert ["high", "(target)", "10", "5", "50", "83%"] in rows
     assert (tmp_path / "overview.html").stat().st_size > 1_000_000
     assert (tmp_path / "overview.png").stat().st_size > 10_000

@@ -206,7 +206,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_trial_is_run_again(spawn, call, stud
     (tmp_path / "wait-fine").unlink()
     answer = call("run", path)
     assert answer.code == 0
-    assert answer.err.startswith("resuming with 4 trials, 12 of 12 spent\n")
+    assert answer.err.startswith("resuming with 4 trials, 2 of 12 spent\n")
     assert [trial.attempt for trial in trials(tmp_path)] == [1, 1, 2, 2]
     assert all(trial.state is TrialState.DONE for trial in trials(tmp_path))
 

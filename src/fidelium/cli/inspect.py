@@ -77,6 +77,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "trials": len(now.trials),
         "states": now.states,
         "spent": now.spent,
+        "reserved": now.reserved,
         "budget": None if math.isinf(now.budget) else now.budget,
         "fidelities": [_usage_json(used) for used in now.usage],
         "best": None if best is None else trial_record(best),
@@ -149,7 +150,7 @@ def _lines(now: Snapshot) -> list[str]:
     lines = [
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
-        f"spent   {now.spent:g}{budget}",
+        f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
     if best is not None:

@@ -89,7 +89,7 @@ class Curve:
 def curve(study: Study) -> Curve:
     """The progress of a study: a target query counts when its cost is spent; given data counts at cost 0."""
     trials, sign = study.trials, study.direction.sign
-    spent = tuple(accumulate(trial.cost for trial in trials))
+    spent = tuple(accumulate(0.0 if trial.state is TrialState.QUEUED else trial.cost for trial in trials))
     done = tuple(
         (cost, trial)
         for cost, trial in zip(spent, trials, strict=True)

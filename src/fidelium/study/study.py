@@ -410,7 +410,7 @@ class Study:
 
     @property
     def spent(self) -> float:
-        """The cost of all trials, failed, running and queued ones included; data that was given is free."""
+        """The cost of all trials that were run or are running, failed ones included; data that was given is free."""
         return self.snapshot().spent
 
     def history(self) -> History:
