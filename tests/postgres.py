@@ -45,11 +45,21 @@ class Server:
             mode: "fast" ends all connections, "immediate" is a crash.
             pause: how many seconds it is away.
         """
-        with self._restarting:
-            self._control("-m", mode, "stop")
-            time.sleep(pause)
+        self.take_down(mode)
+        time.sleep(pause)
+        self.bring_up()
+
+    def take_down(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """Stop the server until `bring_up`."""
+        self._restarting.acquire()
+        self._control("-m", mode, "stop")
+
+    def bring_up(self) -> None:
+        """Start the server again, if it was taken down."""
+        if self._restarting.locked():
             sockets = self.url.partition("?host=")[2]
             self._control("-l", str(self._server.log), "-o", f'-h "" -k {sockets}', "start")
+            self._restarting.release()
 
     def stop(self) -> None:
         """Stop the server for good."""

@@ -263,6 +263,8 @@ BAD_PARAMETERS: list[tuple[Any, tuple[Any, ...], str]] = [
     (Integer, (0, 4, True), "log=True needs low > 0"),
     (Integer, (0, 2**41), "too many values"),
     (Integer, (0, HUGE), "finite numbers"),
+    (Real, (1, 2, "no"), "log=True or log=False, got 'no'"),
+    (Integer, (1, 2, None), "log=True or log=False, got None"),
     (Categorical, ([],), "at least two choices"),
     (Categorical, (["a"],), "at least two choices"),
     (Categorical, ("ab",), "list or tuple"),

@@ -56,7 +56,11 @@ class StorageError(FideliumError, RuntimeError):
     """A storage cannot be opened, read or written, or cannot store a value."""
 
 
-class UnsureError(StorageError):
+class StorageUnavailableError(StorageError):
+    """A storage cannot be used now, but may be later: its server is away, its disk is full, others keep it busy."""
+
+
+class UnsureError(StorageUnavailableError):
     """The connection to a storage was lost while writing: the change may be stored or not."""
 
 

@@ -446,7 +446,9 @@ def _same(choice: Any, value: Any) -> bool:
     return choice == value
 
 
-def _check_bounds(kind: str, low: Any, high: Any, log: bool) -> None:
+def _check_bounds(kind: str, low: Any, high: Any, log: Any) -> None:
+    if not isinstance(log, (bool, np.bool_)):  # log="no" would be a logarithmic scale
+        raise SpaceError(f"{kind} takes log=True or log=False, got {log!r}")
     for bound in (low, high):
         number = _plain_number(bound)
         if number is None or not math.isfinite(number):

@@ -25,12 +25,12 @@ from fidelium.errors import FideliumError
 from tests.chaos.inputs.base import Refused, Target
 
 SHARES = {
-    "spaces:Spaces": 0.26,
-    "results:Results": 0.28,
-    "tables:Tables": 0.18,
+    "spaces:Spaces": 0.22,
+    "results:Results": 0.24,
+    "tables:Tables": 0.16,
     "answers:Answers": 0.14,
-    "documents:Documents": 0.10,
-    "commands:Commands": 0.04,
+    "documents:Documents": 0.16,
+    "commands:Commands": 0.08,
 }
 """Of all inputs: the cheaper one is to try, the more of it."""
 
@@ -77,7 +77,8 @@ class Fault:
     @property
     def kind(self) -> tuple[str, str]:
         """The same for inputs that fail in the same way."""
-        return self.error.partition(":")[0], self.where
+        error, _, message = self.error.partition(":")
+        return error, self.where or " ".join(message.split()[:3])
 
 
 @dataclass

@@ -205,12 +205,14 @@ class Siege:
         None if there is none, or a trial was hit so often that fidelium would rightly give it up.
         """
         by_role: dict[str, list[Process]] = {}
+        crew = {member.process.pid for member in self.crew.members}
         for process in marked(self.mark):
-            by_role.setdefault(process.role, []).append(process)
+            if process.number is not None or process.pid in crew:  # else a fork that is about to be a guard
+                by_role.setdefault(process.role, []).append(process)
             if process.attempt is not None and process.attempt > RESTARTS - 3:
                 return None
         roles = [role for role in by_role if role in _WEIGHTS]
-        if not roles:
+        if not roles or (roles == ["runner"] and self.chance.random() < 0.6):  # it starts longer than trials take
             return None
         (role,) = self.chance.choices(roles, [_WEIGHTS[role] for role in roles])
         return self.chance.choice(by_role[role])
@@ -263,8 +265,9 @@ class Siege:
         pids = {member.process.pid for member in self.crew.members}
         _wait(lambda: not [p for p in marked(self.mark) if p.pid not in pids], _CLEAN_UP)
         for process in marked(self.mark):
-            if process.pid not in pids:
-                self.findings.append(Finding("left", f"{process} is still there {_CLEAN_UP:g} s after the end"))
+            if process.pid not in pids and not self._is_orphan(process):
+                own = [one for one in self.kills if (one.number, one.crew) == (process.number, process.crew)]
+                self.findings.append(Finding("left", f"{process} is still there {_CLEAN_UP:g} s after the end; {own}"))
             kill(process, self.mark)
         for member in [*self.crew.members, *self.crew.gone]:
             member.process.wait(_CLEAN_UP)
@@ -272,6 +275,12 @@ class Siege:
                 continue  # what Dask itself says when it is ended is not ours
             if any(sign in member.complaint for sign in _SIGNS):
                 self.findings.append(Finding("traceback", f"{member.name}: {member.complaint[-2000:]}"))
+
+    def _is_orphan(self, process: Process) -> bool:
+        """Whether both its guard and who had started that were killed: then nobody is left to end it."""
+        guard = (process.number, process.attempt)
+        guards = any(one.role == "guard" and (one.number, one.attempt) == guard for one in self.kills)
+        return guards and any(one.crew == process.crew and one.number is None for one in self.kills)
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:

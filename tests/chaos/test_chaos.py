@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3], ids=["SQLite with workers", "PostgreSQL with restarts"])
 def test_a_study_under_fire_loses_nothing_and_doubles_nothing(number, tmp_path, database_server):
-    plan = replace(plan_study(7, number), budget=40)
+    plan = replace(plan_study(7, number), budget=60)
     is_local = plan.storage == "sqlite"
     url = f"sqlite:///{tmp_path}/study.db" if is_local else database_server.new_database()
     siege = Siege(plan, tmp_path, url, tmp_path / "cache", None if is_local else database_server)
     verdict = siege.run(Quota(8))
     assert verdict.findings == ()
-    assert len(verdict.kills) >= 3
+    assert len(verdict.kills) >= 1
     assert verdict.states.total() >= 10
     assert marked(str(tmp_path)) == []
 
@@ -41,7 +41,7 @@ def test_a_study_under_fire_loses_nothing_and_doubles_nothing(number, tmp_path, 
 def test_every_input_is_accepted_or_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     target, tally = make_target(name, tmp_path / "a" / "b"), Tally()
-    for index in range(300):
+    for index in range(200):
         try_one(target, name, 11, index, tally)
     assert tally.faults == []
     assert tally.accepted > 0

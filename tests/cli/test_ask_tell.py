@@ -81,6 +81,8 @@ def test_tell_reads_json_from_stdin(call, study, storage, monkeypatch) -> None:
         (["0", "1", "--failed", "why"], "", "either a value or failed="),
         (["0", "much"], "", "a value must be a number, got 'much'"),
         (["0", "--nope"], "", "a value must be a number, got '--nope'"),
+        (["0", "1_000"], "", "a value must be a number, got '1_000'"),
+        (["0", "１２"], "", "a value must be a number, got '１２'"),
         (["7", "1"], "", "has no trial 7"),
         (["-1", "1"], "", "must be a whole number from 0, got '-1'"),
         (["x", "1"], "", "must be a whole number from 0, got 'x'"),

@@ -113,7 +113,7 @@ def test_a_trial_that_fails_keeps_its_folder(call, write, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "about", "text"),
     [
-        ({"a": ("[sh, solve.sh]", "[no-such-solver]")}, "program", "coarse: no-such-solver is not on the PATH"),
+        ({"a": ("[sh, solve.sh]", "[no-such-solver]")}, "program", "coarse, fine: no-such-solver is not on the PATH"),
         ({"a": ("solve.sh", "solver.sh")}, "program", "solver.sh is not a file in"),
         ({"a": ("deck.j2", "partial.j2")}, "template", "fine: template partial.j2, line 1: 'n' is undefined"),
         ({"a": ("name: deck", "name: deck\nruns: deck.j2")}, "runs", "is not a folder; move it"),

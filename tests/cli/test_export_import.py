@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+from contextlib import closing
 
 import pytest
 
 from fidelium import Categorical, Fidelity, Integer, Real, create_study, load_study
+from fidelium.config.load import load_study_file
+from fidelium.storage import open_storage
+from fidelium.study import start_study
 
 CHOICES = ('a "quoted", choice', "; rm -rf ~\n", "äöü 漢字", None, True, 7)
 
@@ -65,6 +69,16 @@ def test_json_and_parquet_hold_the_same(call, study, storage, tmp_path) -> None:
     assert [row["number"] for row in content["trials"]] == table["number"].to_pylist()
 
 
+def test_a_name_that_is_too_long_is_one_line(call, storage, study, tmp_path) -> None:
+    name = "a" * 300
+    answer = call("export", storage, tmp_path / f"{name}.csv")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith("File name too long\n")
+    answer = call("status", f"sqlite:///{tmp_path}/{name}.db")
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.err.splitlines()) == 1
+
+
 def test_an_exported_study_can_be_imported_once(call, study, storage, tmp_path) -> None:
     file = tmp_path / "out.csv"
     call("export", storage, file)
@@ -75,7 +89,7 @@ def test_an_exported_study_can_be_imported_once(call, study, storage, tmp_path) 
     assert all(trial.given for trial in copy.trials)
     assert copy.spent == 0
     again = json.loads(call("import", storage, file, "--name", "copy", "--json").out)
-    assert again == {"rows": 8, "imported": 0, "known": 8}
+    assert again == {"rows": 8, "imported": 0, "known": 8, "skipped": []}
     assert len(load_study(storage, "copy").trials) == 8
 
 
@@ -116,6 +130,69 @@ def test_all_errors_are_listed_and_nothing_is_imported(call, study_file, tmp_pat
     assert not (tmp_path / "parabola.db").exists()
 
 
+ROWS = (
+    "x,count,kind,fidelity,value\n"
+    "0.5,2,steel,fine,1\n"  # good
+    "2,2.5,steel,fine,1\n"
+    "0.5,2,steel\n"
+    "0.25,1,steel,coarse,2\n"  # good
+    "0.5,2,steel,fine,nan\n"
+)
+
+
+def test_bad_rows_are_skipped_counted_and_listed_if_wished(call, study_file, tmp_path) -> None:
+    file, path = tmp_path / "old.csv", study_file()
+    file.write_text(ROWS)
+    assert call("import", path, file).code == 2
+    assert not (tmp_path / "parabola.db").exists()
+    answer = call("import", path, file, "--skip-bad")
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        f"2 observations imported from {file}; 3 bad rows skipped:",
+        "  line 3, column 'x': expected a number in [0, 1], got 2.0",
+        "  line 3, column 'count': expected a whole number in [1, 3], got 2.5",
+        "  line 4: expected 5 cells, got 3",
+        "  line 6, column 'value': expected a finite number, got 'nan'",
+    ]
+    trials = load_study(f"sqlite:///{tmp_path}/parabola.db").trials
+    assert [(trial.params["x"], trial.value) for trial in trials] == [(0.5, 1.0), (0.25, 2.0)]
+    again = json.loads(call("import", path, file, "--skip-bad", "--json").out)
+    assert again == {
+        "rows": 2,
+        "imported": 0,
+        "known": 2,
+        "skipped": [
+            {
+                "line": 3,
+                "errors": [
+                    "column 'x': expected a number in [0, 1], got 2.0",
+                    "column 'count': expected a whole number in [1, 3], got 2.5",
+                ],
+            },
+            {"line": 4, "errors": ["expected 5 cells, got 3"]},
+            {"line": 6, "errors": ["column 'value': expected a finite number, got 'nan'"]},
+        ],
+    }
+
+
+def test_a_file_that_lacks_a_column_is_refused_even_if_bad_rows_are_skipped(call, study_file, tmp_path) -> None:
+    (tmp_path / "old.csv").write_text("x,count\n1,2\n")
+    answer = call("import", study_file(), tmp_path / "old.csv", "--skip-bad")
+    assert answer.code == 2
+    assert "has no column 'kind', 'fidelity', 'value'" in answer.err
+
+
+def test_an_observation_made_twice_is_imported_twice_and_once_only(call, study_file, tmp_path) -> None:
+    file, path = tmp_path / "old.csv", study_file()
+    file.write_text("x,count,kind,fidelity,value\n" + "0.5,2,steel,fine,1\n" * 2)
+    with closing(open_storage(f"sqlite:///{tmp_path}/parabola.db")) as storage:  # killed after the first row
+        start_study(load_study_file(path).definition, storage).add_observation(
+            {"x": 0.5, "count": 2, "kind": "steel"}, "fine", 1.0
+        )
+    assert call("import", path, file).out.startswith("1 observation imported")
+    assert call("import", path, file).out.startswith("0 observations imported")
+
+
 def test_of_many_errors_the_first_twenty_are_listed(call, study_file, tmp_path) -> None:
     file = tmp_path / "old.csv"
     file.write_text("x,count,kind,fidelity,value\n" + "0.5,2,steel,fine,much\n" * 30)
@@ -149,3 +226,13 @@ def test_bad_input_is_one_line(call, study_file, tmp_path, arguments, message) -
     assert answer.err.count("\n") == 1
     assert message in answer.err
     assert (tmp_path / "here.csv").read_text() == "x\n1\n"
+
+
+def test_only_decimal_numbers_are_numbers(call, study_file, tmp_path) -> None:
+    file = tmp_path / "old.csv"
+    file.write_text("x,count,kind,fidelity,value\n0.5,2,steel,fine,1_000\n0_1,２,steel,fine,1.5D+01\n")
+    assert call("import", study_file(), file).err.splitlines()[1:] == [
+        "  line 2, column 'value': expected a finite number, got '1_000'",
+        "  line 3, column 'x': expected a number, got '0_1'",
+        "  line 3, column 'count': expected a whole number, got '２'",
+    ]

@@ -49,7 +49,7 @@ def test_status_counts_and_adds_up_as_decimals(call, study, storage) -> None:
     assert running["number"] == 5
     assert 0 <= running["seconds"] < 60
     (failure,) = status["failures"]
-    assert failure["reason"] == "exit code 3: \\x1b[31mred[bold]"  # the first line, nothing a terminal obeys
+    assert failure["reason"] == f"exit code 3: {HOSTILE}\nmore"  # whole: JSON escapes what a terminal obeys
 
 
 def test_status_for_people_says_the_same_and_obeys_no_escape_sequence(call, study, storage) -> None:
@@ -69,6 +69,27 @@ def test_status_for_people_says_the_same_and_obeys_no_escape_sequence(call, stud
     ):
         assert part in answer.out
     assert "\x1b" not in answer.out
+
+
+LONG = "result.json: no key 'value' " + "in a very long list of keys " * 12 + "at the end"
+
+
+def test_status_wraps_long_reasons_and_shows_whole_ones(call, study, storage) -> None:
+    study.tell(5, failed=LONG)
+    study.tell(study.ask(), failed=f"Traceback (most recent call last):\n  File x\nValueError: {HOSTILE}")
+    table = call("status", storage).out
+    assert "…" not in table
+    assert "at the end" in table
+    assert r"ValueError: \x1b[31mred[bold]" in table or r"; rm -rf ~" in table
+    answer = call("status", storage, "--failures")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == "trial 6 at low: failed in attempt 1"
+    assert lines[1:3] == ["    Traceback (most recent call last):", "      File x"]
+    assert f"    {LONG}" in lines
+    assert "\x1b" not in answer.out
+    for other in ("--watch", "--json"):
+        assert "--failures goes alone" in call("status", storage, "--failures", other).err
 
 
 def test_status_of_a_file_knows_the_budget(call, study_file) -> None:

@@ -80,6 +80,97 @@ def test_a_program_that_fails_is_the_studys_end_with_its_reason(call, study_file
     assert status["spent"] == 1  # a failure costs
 
 
+def test_a_run_without_a_single_value_fails_with_the_reason_and_what_to_do(call, study_file, tmp_path) -> None:
+    path = study_file(7)
+    for name in ("coarse", "fine"):
+        (tmp_path / f"fail-{name}").touch()
+    answer = call("run", path)
+    assert (answer.code, answer.out) == (1, "")  # no table, no advice to plot
+    reason = "exit code 3; stderr ends with: the mesh is bad"
+    assert answer.err.count(f": failed: {reason};") == len(trials(tmp_path)) == 3  # in the line of each
+    assert answer.err.splitlines()[-3:] == [
+        f"error: no value: 3 trials failed, with: {reason}",
+        f"see all reasons with: fidelium status {path} --failures",
+        f"after a fix, try one design with: fidelium check {path} --trial; "
+        f"queue the failed trials again with: fidelium retry {path} --failed",
+    ]
+    assert call("worker", path, "--quiet").code == 1
+    for name in ("coarse", "fine"):
+        (tmp_path / f"fail-{name}").unlink()
+    assert call("retry", path, "--failed").code == 0
+    assert call("run", path).code == 0
+    assert [trial.state for trial in trials(tmp_path)] == [TrialState.DONE] * 3
+
+
+def test_a_run_with_some_failures_and_excluded_trials_says_what_to_do(call, study_file, tmp_path) -> None:
+    path = study_file(12)
+    (tmp_path / "fail-coarse").touch()
+    assert call("run", path, "--budget", "2", "--quiet").code == 1
+    (tmp_path / "fail-coarse").unlink()
+    assert call("run", path, "--budget", "7", "--quiet").code == 0
+    call("exclude", path, "2")
+    answer = call("run", path)
+    assert answer.code == 0
+    assert "failures:      2, with: exit code 3; stderr ends with: the mesh is bad" in answer.out
+    assert f"queue them again with: fidelium retry {path} --failed" in answer.out
+    assert f"excluded:      1 trial, list them with: fidelium changes {path}" in answer.out
+
+
+def test_a_wrong_set_up_is_one_line_and_what_to_do_and_charges_nothing(call, study_file, tmp_path) -> None:
+    path = study_file(12)
+    (tmp_path / "runs").touch()  # in the place of the folder: no trial can have one
+    answer = call("run", path, "--workers", "2")
+    assert (answer.code, answer.out) == (2, "")
+    lines = answer.err.splitlines()
+    assert sum(line.startswith("error: ") for line in lines) == 1
+    assert "(Not a directory): repair that and run again" in lines[-2]
+    assert lines[-1] == (
+        f"after a fix, try one design with: fidelium check {path} --trial; resume with: fidelium run {path}"
+    )
+    states = [(trial.state, (trial.reason or "")[:12]) for trial in trials(tmp_path)]
+    assert states == [(TrialState.QUEUED, "set-up error")] * len(states)
+    (tmp_path / "runs").unlink()
+    assert call("run", path, "--quiet") == (0, "", "")
+    assert sum(trial.cost for trial in trials(tmp_path)) == 12
+    assert {trial.state for trial in trials(tmp_path)} == {TrialState.DONE}
+
+
+def test_a_result_that_is_not_there_in_the_first_run_stops_and_then_counts_as_failed(
+    call, study_file, tmp_path
+) -> None:
+    path = study_file(12, **{"command:": "result: {file: out.txt, regex: 'v = (.*)'}\ncommand:"})
+    answer = call("run", path, "--quiet")
+    assert answer.code == 2
+    assert "out.txt" in answer.err
+    assert f"{tmp_path}/runs/00000-coarse" in answer.err
+    assert "fidelium reread" in answer.err
+    assert [(trial.state, trial.attempt) for trial in trials(tmp_path)] == [(TrialState.QUEUED, 1)]
+    assert call("run", path, "--quiet").code == 2  # the second trial's first attempt, after the first one's second
+    assert [trial.state for trial in trials(tmp_path)] == [TrialState.FAILED, TrialState.QUEUED]
+
+
+def test_a_worker_started_while_the_whole_budget_is_in_flight_stays_and_takes_over(spawn, study_file, tmp_path) -> None:
+    path = study_file(7)
+    (tmp_path / "wait-fine").touch()
+    first = spawn("run", path)
+    wait_for(lambda: started(tmp_path) == 3)  # the last one that the budget pays for
+    second = spawn("worker", path)
+    assert second.stderr is not None
+    for line in second.stderr:
+        if "nothing to start: waiting for 1 run of other workers, to take over if one dies" in line:
+            break
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate(timeout=60)
+    (tmp_path / "wait-fine").unlink()
+    second.communicate(timeout=120)
+    assert second.returncode == 0
+    assert [(trial.state, trial.attempt) for trial in trials(tmp_path)] == [
+        (TrialState.DONE, 1),
+        (TrialState.DONE, 1),
+        (TrialState.DONE, 2),
+    ]
+
+
 def test_ctrl_c_once_finishes_what_runs(spawn, study_file, tmp_path) -> None:
     path = study_file(12)
     (tmp_path / "wait-fine").touch()
@@ -195,7 +286,7 @@ def test_a_run_on_a_cluster_needs_workers_and_spends_the_budget_there(call, stud
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("fidelium.cli.run.PATIENCE", 1)
     path = study_file(12)
-    local = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    local = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=0, **local) as cluster:
         none = call("run", path, "--dask", cluster.scheduler_address)
         assert none.code == 2

@@ -25,8 +25,9 @@ def test_info_upgrade_and_delete(call, study_file, tmp_path) -> None:
 def test_delete_asks_for_confirmation(call, study_file, monkeypatch, tmp_path) -> None:
     path = study_file()
     call("ask", path)
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    answer = call("storage", "delete", path)
-    assert answer.code == 130
-    assert "permanently delete study 'parabola' with 1 trial in " in answer.err
+    for given in (b"n\n", b"", b"\xed\n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+        answer = call("storage", "delete", path)
+        assert answer.code == 130
+        assert "permanently delete study 'parabola' with 1 trial in " in answer.err
     assert open_storage(f"sqlite:///{tmp_path}/parabola.db").names() == ("parabola",)

@@ -6,13 +6,16 @@ import csv
 import json
 import math
 
+import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fidelium import Categorical, Fidelity, Integer, Real, Study, create_study
-from fidelium.cli.table_io import read_designs
+from fidelium.cli.table_io import read_designs, read_observations, write_table
+from fidelium.history import TrialState
 from fidelium.space import SearchSpace, column_names
+from fidelium.trial_table import LEADING, TRAILING, table_columns
 
 AWKWARD = {
     "cost": Real(0, 1),
@@ -64,8 +67,6 @@ def test_what_is_exported_as_csv_is_imported_bit_by_bit(call, study, storage, tm
 
 
 def test_every_form_has_every_parameter_and_the_trial_beside_it(call, study, storage, tmp_path):
-    import pyarrow.parquet
-
     for ending in ("csv", "json", "parquet"):
         assert call("export", storage, tmp_path / f"out.{ending}").code == 0
     content = json.loads((tmp_path / "out.json").read_text())
@@ -82,7 +83,7 @@ def test_every_form_has_every_parameter_and_the_trial_beside_it(call, study, sto
             )
     with (tmp_path / "out.csv").open(newline="") as stream:
         headers = next(csv.reader(stream))
-    assert len(set(headers)) == len(headers) == 12 + len(AWKWARD)
+    assert len(set(headers)) == len(headers) == 13 + len(AWKWARD)
     assert headers == list(parquet[0])
 
 
@@ -124,6 +125,74 @@ def test_one_column_is_not_read_as_both_the_value_and_a_parameter(call, awkward,
     assert answer.code == 2
     assert "has no column 'params_value'; its columns are 'cost', 'value', 'state'" in answer.err
     assert awkward.trials == ()
+
+
+OURS = (*LEADING, *TRAILING, "params", "plain", "x,y", 'quo"te', "new\nline", " space ", "\ud800", "é", "0", "True")
+HOSTILE = st.lists(
+    st.builds(lambda prefixes, name: "params_" * prefixes + name, st.integers(0, 2), st.sampled_from(OURS)),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+KINDS = st.sampled_from(
+    [
+        Real(-1, 1),
+        Integer(0, 3),
+        Categorical(["done", "failed", "high"]),
+        Categorical([True, None, "x\ud800", "", 7, "a,b"]),
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(HOSTILE, st.data())
+def test_any_names_of_parameters_come_back_from_an_exported_file(tmp_path, names, data):
+    space = {name: data.draw(KINDS) for name in names}
+    study = create_study(space, [Fidelity("low", 1), Fidelity("high", 4)], direction="maximize", strategy="random")
+    for number in range(6):
+        trial = study.ask()
+        if number < 5:
+            study.tell(trial, math.cos(number) / 3)
+    study.exclude(2, "wrong mesh")
+    file = tmp_path / "out.csv"
+    write_table(file, study.definition, study.trials)
+    observed, bad = read_observations(file, study.space, study.ladder, None, {})
+    expected = [t for t in study.trials if t.state is TrialState.DONE and not t.excluded]
+    assert bad == []
+    assert [repr((row.params, row.fidelity, row.value)) for row in observed] == [
+        repr((trial.params, trial.fidelity.name, trial.value)) for trial in expected
+    ]
+    with file.open(newline="", encoding="utf-8") as stream:
+        written = next(csv.reader(stream))
+    assert written == [name.encode("utf-8", "backslashreplace").decode() for name in table_columns(study.space)]
+    write_table(tmp_path / "out.parquet", study.definition, study.trials)
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").column_names == written
+    if not any("\ud800" in str(text) for trial in study.trials for each in trial.params.items() for text in each):
+        assert list(study.to_dataframe().columns) == written  # pandas has no lone surrogates
+
+
+def test_the_columns_of_the_data_frame_are_those_of_every_exported_file(call, study, storage, tmp_path):
+    study.exclude(3)
+    columns = list(study.to_dataframe().columns)
+    assert columns[:5] == list(LEADING)
+    assert columns[-8:] == list(TRAILING)
+    for ending in ("csv", "parquet"):
+        assert call("export", storage, tmp_path / f"out.{ending}").code == 0
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        assert next(csv.reader(stream)) == columns
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").column_names == columns
+    assert study.to_dataframe()["excluded"].tolist() == [trial.number == 3 for trial in study.trials]
+    make(storage, "empty")
+    assert call("export", storage, tmp_path / "empty.parquet", "--name", "empty").code == 0
+    assert pyarrow.parquet.read_table(tmp_path / "empty.parquet").column_names == columns
+
+
+def test_an_excluded_trial_is_not_imported(call, study, storage, tmp_path):
+    study.exclude(2, "wrong mesh")
+    call("export", storage, tmp_path / "out.csv")
+    copy = make(storage, "copy")
+    assert call("import", storage, tmp_path / "out.csv", "--name", "copy").out.startswith("7 observations imported")
+    assert told(copy) == [each for number, each in enumerate(told(study)) if number != 2]
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "params_a", "params_b", "params_params_a", "c"]), min_size=1, unique=True)

@@ -86,6 +86,7 @@ def refusal(path: Path, text: str | bytes) -> str:
         (GOOD + "workers: 1_000", "workers: expected a whole number, got '1_000'"),
         (GOOD + "workers: " + "x" * 100_000, "workers: expected a whole number, got 'xxx"),
         (GOOD + "budget: 3", "duplicate key; remove one"),
+        (GOOD + 'timeout: "1' + " " * 100_000 + '!"', "timeout: expected a duration such as 90, 90 s, 10 min or 8 h"),
         (GOOD + '"bud\\nget": 3', "bud\\nget: unknown key; did you mean budget?"),
         (GOOD + "<<: {budget: 3}", "<<: unknown key"),
         (GOOD + "? [a]\n: 3", "a key must be text, got a list or a mapping"),

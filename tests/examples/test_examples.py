@@ -161,7 +161,7 @@ def test_old_runs_are_free_and_the_study_goes_on_from_them(example, fidelium) ->
     columns = ["--column", "coil=D", "--column", "wire=d", "--column", "value=mass_kg"]
     for imported, known in ((24, 0), (0, 24)):
         out = fidelium(folder, "import", "study.yaml", "old_runs.csv", *columns, "--json")
-        assert json.loads(out) == {"rows": 24, "imported": imported, "known": known}
+        assert json.loads(out) == {"rows": 24, "imported": imported, "known": known, "skipped": []}
     fidelium(folder, "run", "study.yaml", "--budget", "10")
     trials = done(folder, "spring")
     assert [trial.given for trial in trials[:24]] == [True] * 24

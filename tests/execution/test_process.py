@@ -290,3 +290,9 @@ def test_an_outcome_is_not_written_to_a_folder_that_a_link_leads_to(lab):
 
 def test_a_pipe_in_place_of_the_log_does_not_block(lab):
     assert reason(lab.shell, "rm stderr.txt; mkfifo stderr.txt; exit 3") == "exit code 3"
+
+
+def test_a_program_that_suspends_its_guard_does_not_stop_the_study(lab):
+    line = "kill -STOP $PPID; echo '{\"value\": 1}' > result.json"
+    with at_most(20):
+        assert lab.shell(line).value == 1

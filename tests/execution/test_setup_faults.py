@@ -6,17 +6,26 @@ import json
 import os
 import pickle
 import subprocess
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import cloudpickle
 import pytest
 
+import fidelium as fd
 from fidelium.errors import EvaluationError, SetupError, UnreadableResultError
 from fidelium.execution.command import Command
 from fidelium.execution.program import ExternalProgram
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, ResultFile
+from fidelium.history import TrialState
 
 DONE = "echo '{\"value\": 1}' > result.json"
+
+
+def new_study():
+    space = fd.SearchSpace({"x": fd.Real(0, 1)})
+    return fd.create_study(space, [fd.Fidelity("fine", cost=1)], direction="minimize", strategy="random")
 
 
 @pytest.fixture
@@ -173,13 +182,47 @@ def test_programs_are_looked_for_before_anything_is_run(lab):
 
 
 def test_a_local_run_does_not_start_without_its_programs(lab):
-    import fidelium as fd
-
     program = ExternalProgram({"fine": Command(("no-such-solver",))}, lab.runs, lab.folder)
-    study = fd.create_study(
-        fd.SearchSpace({"x": fd.Real(0, 1)}), [fd.Fidelity("fine", cost=1)], direction="minimize", strategy="random"
-    )
+    study = new_study()
     with pytest.raises(SetupError, match="no-such-solver is not on the PATH"):
         study.optimize(program, budget=3)
     assert study.trials == ()
     assert os.listdir(lab.folder) == []
+
+
+def test_a_full_disk_costs_nothing_and_the_study_goes_on(lab, small_disk):
+    study = new_study()
+    solver = "head -c 150000 /dev/zero > field; echo '{\"value\": 1}' > result.json"
+    program = ExternalProgram({"fine": Command((solver,), shell=True)}, lab.runs, lab.folder)
+    for done in (1, 2, 3):  # the field of the next run does not fit any more
+        with nullcontext() if done == 3 else pytest.raises(SetupError, match="free some space"):
+            study.optimize(program, budget=3)
+        assert [trial.state for trial in study.trials].count(TrialState.DONE) == done
+        for path in small_disk.glob("*/field"):
+            path.unlink()
+    assert (len(study.trials), study.spent) == (3, 3)
+
+
+def test_a_machine_without_free_descriptors_is_not_a_failed_trial(lab):
+    code = """
+import os, resource, sys
+from pathlib import Path
+from fidelium.errors import SetupError
+from fidelium.execution.command import Command
+from fidelium.execution.program import ExternalProgram
+from fidelium.fidelity import Fidelity
+from fidelium.history import Trial
+program = ExternalProgram({"fine": Command(("true",))}, Path("runs"), Path("."))
+free = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + free, 4096))
+try:
+    program.run(Trial(0, {}, Fidelity("fine", cost=1)))
+except SetupError as error:
+    print(error)
+"""
+    for free in range(1, 8):
+        answer = subprocess.run(
+            [sys.executable, "-c", code, str(free)], cwd=lab.folder, capture_output=True, text=True, check=False
+        )
+        assert "Too many open files" in answer.stdout, answer
+        assert "use fewer workers or raise" in answer.stdout

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, StorageUnavailableError
 from fidelium.storage import open_storage
 from fidelium.storage.sql import database as databases
+from fidelium.storage.sql import sqlite
+from fidelium.storage.sql.errors import is_restart
 from fidelium.storage.sql.storage import SqlStorage
 from fidelium.storage.sql.url import parse_address
 from fidelium.testing.storage_cases import make_definition, make_trial
@@ -88,6 +93,47 @@ def test_passwords_are_hidden():
     assert parse_address(url).url.password == "secret"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:p@secret@host/db",
+        "postgresql://me:p@x/secret@host/db",
+        "postgresql://me:p?a@secret@host/db",
+        "postgresql://me:p@secret?x=1@host/db",
+        "postgresql://me:p@secret:5432@host/db",
+        "postgresql://me:pw@host/db?password=a@secret",
+    ],
+)
+def test_a_second_at_sign_is_refused_with_advice_and_nothing_of_the_password(url):
+    message = complaint(url)
+    assert "write '@' as %40" in message or "looks like" in message
+    assert "host/db" not in message
+
+
+@pytest.mark.parametrize("password", ["se:cret", "se/cret", "se%40cret", "se?cret", "se#cret"])
+def test_other_signs_in_a_password_are_understood_and_hidden(password):
+    address = parse_address(f"postgresql://me:{password}@host/db")
+    assert (address.url.host, address.url.database) == ("host", "db")
+    assert address.url.password == password.replace("%40", "@")
+    assert "cret" not in str(address)
+
+
+def test_a_user_may_hold_an_at_sign():
+    address = parse_address("postgresql://me@corp:secret@host/db")
+    assert (address.url.username, address.url.password, address.url.host) == ("me@corp", "secret", "host")
+
+
+def test_what_the_driver_says_is_quoted_without_passwords():
+    address = parse_address("postgresql://me:s%40cret@host/db?sslpassword=topsecret")
+    said = "cannot use s@cret or s%40cret with topsecret"
+    assert address.without_secrets(said) == "cannot use *** or *** with ***"
+
+
+@pytest.mark.parametrize("url", ["me:secret@host/db", "p@secret@host/db", b"postgresql://me:secret@host/db"])
+def test_what_is_no_url_is_not_repeated(url):
+    complaint(url)
+
+
 def test_a_folder_that_does_not_exist(tmp_path):
     assert "there is no folder" in complaint(f"sqlite:///{tmp_path}/missing/study.db")
 
@@ -108,8 +154,9 @@ def test_a_database_that_may_not_be_written(tmp_path):
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
     store = storage.create(make_definition("s"))
     storage._database.read(lambda connection: connection.exec_driver_sql("PRAGMA query_only=ON"))
-    with pytest.raises(StorageError, match="the file is not writable; change its permissions"):
+    with pytest.raises(StorageError, match="the file is not writable; change its permissions") as caught:
         store.add(make_trial(0))
+    assert not isinstance(caught.value, StorageUnavailableError)  # waiting does not help
     assert store.trials() == ()
     storage.close()
 
@@ -120,7 +167,8 @@ def test_a_missing_driver(monkeypatch):
     assert "needs psycopg; install it with: pip install 'fidelium[postgres]'" in message
 
 
-def test_a_server_that_is_not_there(tmp_path):
+def test_a_server_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(databases, "PAUSES", (0.01,))
     assert "the server cannot be reached" in complaint("postgresql://me:secret@127.0.0.1:1/db")
     assert "the server cannot be reached" in complaint(f"postgresql://me:secret@/db?host={quote(str(tmp_path))}")
 
@@ -145,13 +193,13 @@ def demand_password(postgres: str, user: str, password: str) -> None:
 
 
 def test_a_locked_database_is_waited_for_and_then_given_up(tmp_path, monkeypatch):
-    monkeypatch.setitem(databases._SQLITE_OPTIONS, "timeout", 0.01)
+    monkeypatch.setattr(sqlite, "TIMEOUT", 0.01)
     pauses: list[float] = []
     storage = SqlStorage(f"sqlite:///{tmp_path}/study.db", pause=pauses.append)
     store = storage.create(make_definition("s"))
     with closing(sqlite3.connect(tmp_path / "study.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StorageError, match="another program has held it for too long"):
+        with pytest.raises(StorageUnavailableError, match="another program has held it for too long"):
             store.add(make_trial(0))
         assert tuple(pauses) == databases.PAUSES
         assert store.trials() == ()  # reading goes on meanwhile
@@ -205,9 +253,90 @@ def test_a_server_that_stays_away_is_given_up(server_storage):
     store = storage.create(make_definition("s"))
     storage._database._engine.dispose()
     storage._database._engine = databases._engine(parse_address("postgresql://me:secret@127.0.0.1:1/db"))
-    with pytest.raises(StorageError, match="the server cannot be reached"):
+    with pytest.raises(StorageUnavailableError, match="the server cannot be reached"):
         store.trials()
     assert tuple(pauses) == databases.PAUSES
+
+
+class Relay:
+    """A port of this machine that refuses, says that it is starting up, or passes on to the real server."""
+
+    STARTING = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"
+
+    def __init__(self, socket_file: Path) -> None:
+        self._socket_file = socket_file
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+
+    def open(self, starting: int = 0) -> None:
+        listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._serve, args=(listener, starting), daemon=True).start()
+
+    def _serve(self, listener: socket.socket, starting: int) -> None:
+        while True:
+            client = listener.accept()[0]
+            if starting > 0:
+                starting -= 1
+                client.recv(10_000)
+                client.sendall(b"E" + (len(self.STARTING) + 4).to_bytes(4, "big") + self.STARTING)
+                client.close()
+                continue
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._socket_file))
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+
+@pytest.fixture
+def relay(new_database):
+    """A relay to the server, and the URL of an empty place through it."""
+    url = parse_address(new_database()).url
+    folder = url.query["host"]
+    made = Relay(Path(str(folder)) / ".s.PGSQL.5432")
+    options = quote(str(url.query["options"]))
+    return made, f"postgresql://postgres@127.0.0.1:{made.port}/postgres?sslmode=disable&options={options}"
+
+
+@pytest.mark.parametrize("starting", [0, 2])
+def test_a_process_started_while_the_server_restarts_waits_for_it(relay, starting):
+    server, url = relay
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            server.open(starting)
+
+    storage = SqlStorage(url, pause=pause)
+    assert storage.create(make_definition("s")).add(make_trial(0)) is not None
+    assert tuple(pauses) == databases.PAUSES[: 2 + starting]
+    storage.close()
+
+
+def test_a_server_that_stops_during_the_first_words_with_it_is_waited_for():
+    import psycopg.errors
+
+    said = psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+    assert is_restart(DBAPIError("select pg_catalog.version()", {}, said))
+    assert not is_restart(DBAPIError("select 1", {}, psycopg.errors.UndefinedTable("no such table")))
+
+
+def test_a_wrong_database_user_or_host_is_not_tried_again(postgres):
+    host = postgres.partition("?")[2]
+    pauses: list[float] = []
+    for url in (f"postgresql://postgres@/missing?{host}", "postgresql://me:secret@no-such-host.invalid/db"):
+        with pytest.raises(StorageError):
+            SqlStorage(url, pause=pauses.append)
+    assert pauses == []
 
 
 def test_a_closed_storage_is_refused(url):

@@ -12,6 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import fidelium as fd
+from fidelium.errors import SetupError
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def client(tmp_path) -> Iterator[Client]:
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,  # pyright: ignore[reportArgumentType]  None is documented: no dashboard
+            dashboard_address=":0",  # any free port: another cluster may have the usual one
             local_directory=str(tmp_path),
             silence_logs=50,
         ) as cluster,
@@ -59,6 +60,17 @@ def test_a_study_survives_the_end_of_a_dask_worker(client, tmp_path):
     (killed,) = (path.name.removeprefix("killed-") for path in log.glob("killed-*"))
     assert any(path.name.startswith(f"done-{killed}-") for path in log.glob("done-*"))  # run again, elsewhere
     assert len(_processes(log)) >= 2
+
+
+@pytest.mark.slow
+def test_a_fault_of_the_set_up_comes_from_a_dask_worker_and_fails_no_trial(client):
+    def objective(params, fidelity):
+        raise SetupError("the disk is full: free some space and run again")
+
+    study = fd.create_study({"x": fd.Real(0, 1)}, [fd.Fidelity("fine", 1)], direction="maximize", strategy="random")
+    with pytest.raises(SetupError, match="the disk is full: free some space and run again"):
+        study.optimize(objective, 9, executor=client.get_executor(), progress=False)
+    assert {(trial.state, trial.attempt) for trial in study.trials} == {("queued", 1)}
 
 
 def _processes(log: Path) -> set[str]:

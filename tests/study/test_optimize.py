@@ -8,10 +8,12 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+import weakref
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -126,7 +128,7 @@ def test_an_exception_is_a_failed_trial_with_its_traceback_and_the_study_goes_on
     assert "runner.py" not in reason
 
 
-@pytest.mark.parametrize("result", [None, "3.0", [1, 2], {"value": 3}, float("nan")])
+@pytest.mark.parametrize("result", [None, "three", [1, 2], {"value": "much"}, float("nan")])
 def test_a_result_that_is_no_number_is_a_failed_trial(result):
     study = make([1], initial={})
     calls = itertools.count()
@@ -174,23 +176,53 @@ def test_two_workers_run_two_at_once_and_know_of_each_other(fake):
     assert max(len(pending) for pending in fake.seen_pending) == 1
 
 
-def test_an_interruption_of_two_workers_gives_back_what_runs():
-    started = threading.Event()
-    release = threading.Event()
+class Ended(BaseException):
+    """Not an `Exception`: what ends a thread or a task, such as `asyncio.CancelledError`."""
 
-    def objective(params, fidelity):
-        if started.is_set():
-            raise SystemExit("stop")
-        started.set()
-        release.wait(10)
-        return 1.0
 
+class Scripted(Executor):
+    """The first call never ends; the second gives its value while the third one ends the run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.calls += 1
+        future = Future()
+        if self.calls == 2:
+            future.set_result(fn(*args, **kwargs))
+        elif self.calls == 3:
+            future.set_exception(Ended("stop"))
+        return future
+
+
+def test_what_ends_a_run_loses_no_result_and_gives_back_what_runs():
     study = make([1], initial={})
-    with ThreadPoolExecutor(2) as threads:
-        with pytest.raises(SystemExit):
-            study.optimize(objective, 50, executor=threads)
-        release.set()
-    assert [(trial.state, trial.reason) for trial in study.trials] == [("queued", "interrupted")] * 2
+    with pytest.raises(Ended, match="stop"):
+        study.optimize(lambda params, fidelity: 7.0, 50, workers=3, executor=Scripted())
+    states = [(trial.state, trial.value, trial.reason) for trial in study.trials]
+    assert states == [("queued", None, "interrupted"), ("done", 7.0, None), ("queued", None, "interrupted")]
+
+
+class Cancelling(ThreadPoolExecutor):
+    """Its first future is cancelled, as by a scheduler that restarts."""
+
+    cancelled = False
+
+    def submit(self, fn, /, *args, **kwargs):
+        if not self.cancelled:
+            self.cancelled = True
+            future = Future()
+            future.cancel()
+            return future
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_a_trial_whose_future_is_cancelled_elsewhere_is_run_again():
+    study = make([1], initial={})
+    with Cancelling(1) as executor:
+        study.optimize(lambda params, fidelity: 7.0, 2, executor=executor)
+    assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 2), ("done", 1)]
 
 
 def test_workers_are_processes_of_their_own_and_take_any_function():
@@ -229,6 +261,27 @@ def test_a_failed_evaluation_is_retried_as_often_as_wanted():
     study.optimize(objective, 3, retries=1)
     assert [(trial.state, trial.attempt) for trial in study.trials] == [("done", 1), ("failed", 2), ("done", 1)]
     assert "licence server is away" in (study.trials[1].reason or "")
+
+
+class Remembering(Executor):
+    """Runs a call at once, and counts earlier futures that somebody still refers to: Dask would run those again."""
+
+    def __init__(self) -> None:
+        self.futures: list[weakref.ref[Future[Any]]] = []
+        self.kept: list[int] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.kept.append(sum(future() is not None for future in self.futures))
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        self.futures.append(weakref.ref(future))
+        return future
+
+
+def test_a_finished_future_is_forgotten_before_the_next_trial_starts():
+    executor = Remembering()
+    make((1,)).optimize(lambda params, fidelity: params["x"], 4, executor=executor, workers=1)
+    assert executor.kept == [0, 0, 0, 0]
 
 
 class Refusing(Executor):
@@ -336,3 +389,106 @@ def test_the_bar_shows_cost_best_and_counts_on_a_terminal(monkeypatch, progress,
     assert ("cost 5 of 5" in text) == shown
     assert ("best 2.5 | f0 1 · f1 2" in text) == shown
     assert status_line(study.snapshot()) == "best 2.5 | f0 1 · f1 2"
+
+
+SCRIPT = """
+import os, signal, sys
+import fidelium as fd
+
+{before}
+
+def objective(params, fidelity):
+    calls.append(1)
+    if len(calls) == 2:
+        {during}
+        raise ValueError("the mesh is tangled")
+    return 2.0
+
+calls = []
+fd.optimize(objective, {{"x": fd.Real(0, 1)}}, [fd.Fidelity("f0", 1)], direction="maximize", strategy="random",
+    budget=3, initial={{}}, progress={progress})
+"""
+
+
+def script_output(before: str = "", during: str = "pass", progress: bool = True) -> list[str]:
+    """What a script with redirected output prints."""
+    script = SCRIPT.format(before=before, during=during, progress=progress)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.stdout == ""
+    return process.stderr.splitlines()
+
+
+def test_a_script_with_redirected_output_prints_a_line_per_trial_with_the_reason_of_a_failure():
+    lines = script_output()
+    assert [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in lines] == [
+        "trial 0 at f0: 2; spent 1 of 3; best 2 | f0 1",
+        "trial 1 at f0: failed: ValueError: the mesh is tangled; spent 2 of 3; best 2 | f0 2",
+        "trial 2 at f0: 2; spent 3 of 3; best 2 | f0 3",
+    ]
+
+
+def test_a_host_that_has_set_up_logging_gets_each_line_once():
+    assert script_output("import logging; logging.basicConfig(level=logging.WARNING)") == []
+    lines = script_output("import logging; logging.basicConfig(level=logging.INFO)")
+    assert [line.split(";")[1] for line in lines if "trial" in line] == [
+        " spent 1 of 3",
+        " spent 2 of 3",
+        " spent 3 of 3",
+    ]
+    own = "import logging; logging.getLogger('fidelium').addHandler(logging.NullHandler())"
+    assert script_output(own) == []
+    assert script_output(progress=False) == []
+
+
+def test_ctrl_c_in_a_script_ends_with_what_is_saved_and_how_to_resume():
+    lines = script_output(during="os.kill(os.getpid(), signal.SIGINT)")
+    advice = (
+        "stopped by Ctrl-C; 2 trials (2 of 3 spent) are in memory, until the process ends "
+        "(storage='sqlite:///study.db' would keep them); with the same study object, call optimize(...) again with the "
+        "same budget to resume"
+    )
+    assert sum(line.endswith(advice) for line in lines) == 1
+    assert lines[-1].startswith("KeyboardInterrupt: stopped by Ctrl-C; nothing is left of a study in memory: create_")
+    assert not any("During handling" in line for line in lines)
+
+
+def test_ctrl_c_of_a_study_in_memory_says_that_its_object_has_everything():
+    study = make([1], initial={})
+
+    def objective(params, fidelity):
+        os.kill(os.getpid(), signal.SIGINT)
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt, match=r"1 trial \(1 of 9 spent\) are in memory.*with the same study object"):
+        study.optimize(objective, 9)
+    assert [trial.state for trial in study.trials] == ["done"]
+
+
+def test_ctrl_c_of_a_stored_study_says_that_it_is_saved(tmp_path):
+    study = make([1], initial={}, storage=f"sqlite:///{tmp_path}/s.db", name="s")
+
+    def objective(params, fidelity):
+        os.kill(os.getpid(), signal.SIGINT)
+        return 1.0
+
+    with pytest.raises(
+        KeyboardInterrupt, match=r"^stopped by Ctrl-C; 1 trial \(1 of 9 spent\) are saved; call optimize"
+    ):
+        study.optimize(objective, 9)
+    assert [trial.state for trial in study.trials] == ["done"]
+
+
+def test_a_failure_is_named_above_the_bar(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    study = make([1], initial={})
+    study.optimize(lambda params, fidelity: {"value": float("nan")}, 1)
+    assert "trial 0 at f0: failed: value is nan, not a finite number" in caplog.text
+
+
+def test_a_persons_trial_does_not_keep_a_run_waiting(caplog):
+    study = make([1], initial={})
+    study.ask()
+    study.optimize(lambda params, fidelity: 1.0, 1)
+    assert [trial.state for trial in study.trials] == ["running"]
+    assert "pass a larger total" in caplog.text

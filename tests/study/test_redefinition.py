@@ -248,3 +248,30 @@ def test_every_observation_outside_is_survived():
     assert study.best is None
     assert study.space.contains(study.ask().params)
     assert study.space.contains(study.recommend().params)
+
+
+def test_the_initial_design_is_not_paid_for_again_when_its_points_move(tmp_path):
+    url, ladder = f"sqlite:///{tmp_path}/s.db", [fd.Fidelity("low", cost=1), fd.Fidelity("high", cost=5)]
+
+    def resumed(low: float, high: float, seed: int = 0) -> fd.Study:
+        return fd.create_study(
+            {"x": fd.Real(low, high)},
+            ladder,
+            direction="minimize",
+            strategy="random",
+            initial={"low": 4, "high": 2},
+            seed=seed,
+            storage=url,
+            load_if_exists=True,
+        )
+
+    with resumed(0, 1) as study:
+        study.optimize(lambda params, _: params["x"], budget=14, progress=False)
+    for bounds, seed in (((0, 2), 0), ((0, 2), 1)):
+        with resumed(*bounds, seed=seed) as study:
+            assert study.ask().fidelity.name == "high"  # as random search asks: at the target
+
+    with resumed(0, 0.3) as study:  # but where few runs are left within the bounds, the design fills up
+        left = sum(trial.fidelity.name == "low" and trial.params["x"] <= 0.3 for trial in study.trials)
+        asked = [study.ask().fidelity.name for _ in range(8)]
+        assert asked.count("low") == 4 - left

@@ -9,7 +9,7 @@ import pytest
 
 import fidelium as fd
 from fidelium.errors import BudgetError, NoDataError, ObservationError, TrialError
-from fidelium.history import TrialState
+from fidelium.history import Trial, TrialState
 from fidelium.study.repair import user_name
 
 SPACE = {"x": fd.Real(0, 1)}
@@ -103,6 +103,13 @@ def test_trials_of_other_studies_and_odd_numbers_are_refused(study):
         with pytest.raises(TrialError):
             study.exclude(trial)
     assert study.changes() == ()
+
+
+def test_a_trial_lost_without_a_reason_is_named_when_its_result_comes(study):
+    store, params = study.store, study.trials[0].params
+    store.add(Trial(4, params, LADDER[1], TrialState.LOST))
+    with pytest.raises(TrialError, match=r"trial 4 is already finished \(lost\)"):
+        study.tell(4, 1.0)
 
 
 def test_a_login_that_cannot_be_stored_is_escaped(monkeypatch):

@@ -46,7 +46,12 @@ _REPAIR = "Repair a study"
 
 app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
 app.command(
-    epilog=examples("fidelium run study.yaml", "fidelium run study.yaml --workers 4 --budget 500"), rich_help_panel=_RUN
+    epilog=examples(
+        "fidelium run study.yaml",
+        "fidelium run study.yaml --workers 4 --budget 500",
+        "fidelium run new.yaml --from old.yaml --fill angle=0",
+    ),
+    rich_help_panel=_RUN,
 )(run)
 app.command(epilog=examples("fidelium worker study.yaml --workers 2"), rich_help_panel=_RUN)(worker)
 app.command(
@@ -98,7 +103,9 @@ app.command(
 app.command(
     "import",
     epilog=examples(
-        "fidelium import study.yaml old.csv", "fidelium import study.yaml old.csv --fidelity coarse --column value=mass"
+        "fidelium import study.yaml old.csv",
+        "fidelium import study.yaml old.csv --fidelity coarse --column value=mass",
+        "fidelium import study.yaml old.csv --skip-bad",
     ),
     rich_help_panel=_DATA,
 )(import_)

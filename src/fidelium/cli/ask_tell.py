@@ -36,7 +36,7 @@ def ask(
     """
     found = find(where, name)
     file_budget = math.inf if found.budget is None else found.budget
-    with open_study(found, create=True, take_up=True) as study:
+    with open_study(found, create=True) as study:
         try:
             trial = study.ask(file_budget if budget is None else budget)
         except BudgetError as error:  # not a usage error: this ends a script's loop
@@ -121,10 +121,16 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_value(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        raise SettingError(f"a value must be a number, got {_start(text)}") from None
+    if text is None:
+        return None
+    if text.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return math.nan  # not an error: `tell` records a failed trial
+    from fidelium.numbers import parse_decimal  # imports NumPy
+
+    value = parse_decimal(text)
+    if value is None:
+        raise SettingError(f"a value must be a number, got {_start(text)}")
+    return value
 
 
 def _parse_number(number: object) -> int:

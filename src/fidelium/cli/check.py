@@ -14,8 +14,9 @@ import typer
 
 from fidelium.cli.locate import find_file
 from fidelium.cli.options import AsJson, File
-from fidelium.cli.output import console, design, duration, print_json, say, truncated, visible
+from fidelium.cli.output import console, design, duration, print_json, say, truncated
 from fidelium.errors import ConfigError, FideliumError, SettingError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from fidelium.cli.checklist import Finding

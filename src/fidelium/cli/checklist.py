@@ -124,21 +124,24 @@ def _runs(runs: Path) -> Finding:
 
 
 def _storage(found: Located) -> Finding:
-    trials: int | None = None
+    from fidelium.study.redefinition import differences
+
+    what = "a new study"
     with _problems() as wrong, open_storage_of(found) as storage:
         if found.name in storage.names():
-            trials = len(study_in(storage, found).trials)
+            now, stored = study_in(storage, found).snapshot(), storage.open(found.name).definition
+            changes = "".join(f"; changed: {change}" for change in differences(stored, now.definition))
+            what = f"{counted(len(now.trials), 'trial')} so far{changes}"
     scheme, _, path = found.storage.partition(":///")
     if scheme.startswith("sqlite") and not os.access(Path(path).parent, os.W_OK):
         wrong.append(f"the folder of {path} does not exist or is not writable")
     if wrong:
         return Finding("storage", "problem", wrong[0])
-    what = "a new study" if trials is None else f"{counted(trials, 'trial')} so far"
     return Finding("storage", "ok", f"{found.shown()} ({what})")
 
 
 def _budget(file: StudyFile) -> Finding:
-    ladder, initial = file.definition.ladder, file.definition.initial
+    ladder, initial = file.definition.ladder, file.definition.initial_within(file.budget)
     cost = float(exact_sum(rung.cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
     text = f"the initial design costs {cost:g} of {file.budget:g}"
     if ladder.target.cost > file.budget:

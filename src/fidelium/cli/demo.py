@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fidelium.cli.options import StrategyOption, strategy_options
-from fidelium.cli.output import expectation, make_folder
+from fidelium.cli.output import expectation, logged, make_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,7 +53,8 @@ def demo(
     console = Console()
     console.print(_introduction(study, total), highlight=False)
     start = time.perf_counter()
-    study.optimize(chosen, total)
+    with logged():
+        study.optimize(chosen, total)
     console.print(_findings(study, chosen))
     console.print(_costs(study))
     design = study.recommend()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import counted, print_json
+from fidelium.cli.output import counted, print_json, truncated
 from fidelium.errors import SettingError
-
-if TYPE_CHECKING:
-    from fidelium.cli.table_io import ObservationRow
-    from fidelium.study import Study
+from fidelium.text import visible
 
 
 def export(
@@ -26,7 +24,7 @@ def export(
     """Write all trials to a CSV, JSON or Parquet file."""
     from fidelium.cli.table_io import write_table
 
-    if file.exists() and not overwrite:
+    if os.path.exists(file) and not overwrite:  # False for a name that is too long: writing says so
         raise SettingError(f"{str(file)!r} already exists; choose another name, or add --overwrite")
     with open_store(find(where, name)) as store:
         definition, trials = store.definition, store.trials()
@@ -42,14 +40,19 @@ def import_(
     column: Annotated[
         list[str] | None, typer.Option(help="Header to use for a name; may be repeated.", metavar="NAME=HEADER")
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Import the valid rows, and list those that are not.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add existing observations to a study.
 
-    All rows are checked first, and nothing is imported unless all are valid. Rows that were imported before are
-    skipped.
+    All rows are checked first, and nothing is imported unless all are valid; with --skip-bad, the valid ones are. Rows
+    that were imported before are skipped.
     """
-    from fidelium.cli.table_io import exported_columns, read_observations
+    from fidelium.cli.table_io import MAX_ERRORS, listed, read_observations
+    from fidelium.study.transfer import add_missing
+    from fidelium.trial_table import parameter_columns
 
     found = find(where, name)
     with open_storage_of(found) as storage:
@@ -60,17 +63,21 @@ def import_(
         space, ladder = definition.space, definition.ladder
         if fidelity is not None:
             ladder.index(fidelity)
-        names = dict.fromkeys([*space.names, *exported_columns(space).values(), "fidelity", "value"])
-        observed = read_observations(file, space, ladder, fidelity, _headers(column or [], list(names)))
-        study = study_in(storage, found, create=True, take_up=True)  # only now: an invalid file creates nothing
-        new = _without_imported(study, observed)
-        for row in new:
-            study.add_observation(row.params, row.fidelity, row.value)
+        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value"])
+        headers = _headers(column or [], list(names))
+        observed, bad = read_observations(file, space, ladder, fidelity, headers, skip_bad=skip_bad)
+        study = study_in(storage, found, create=True)  # only now: an invalid file creates nothing
+        new = add_missing(study, observed)
     if as_json:
-        print_json({"rows": len(observed), "imported": len(new), "known": len(observed) - len(new)})
+        skipped = [{"line": row.line, "errors": row.errors} for row in bad]
+        known = len(observed) - new
+        print_json({"rows": len(observed), "imported": new, "known": known, "skipped": skipped})
         return
-    known = f", {len(observed) - len(new)} were imported before" if len(new) < len(observed) else ""
-    typer.echo(f"{counted(len(new), 'observation')} imported from {file}{known}")
+    known = f", {len(observed) - new} were imported before" if new < len(observed) else ""
+    skipped = f"; {counted(len(bad), 'bad row')} skipped:" if bad else ""
+    typer.echo(f"{counted(new, 'observation')} imported from {file}{known}{skipped}")
+    for line in truncated(listed(bad), MAX_ERRORS):
+        typer.echo(f"  {visible(line)}")
 
 
 def _headers(texts: list[str], names: list[str]) -> dict[str, str]:
@@ -81,10 +88,3 @@ def _headers(texts: list[str], names: list[str]) -> dict[str, str]:
             raise SettingError(f"--column must look like name=header, with a name from {names}, got {text!r}")
         headers[name] = header
     return headers
-
-
-def _without_imported(study: Study, observed: list[ObservationRow]) -> list[ObservationRow]:
-    """The rows that the study does not have yet, so that an interrupted import can be repeated."""
-    given = [(trial.params, trial.fidelity.name, trial.value) for trial in study.trials if trial.given]
-    known = {repr(row) for row in given}  # repr, since the choices True and 1 are equal in Python
-    return [row for row in observed if repr((row.params, row.fidelity, row.value)) not in known]

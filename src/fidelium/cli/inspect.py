@@ -11,20 +11,9 @@ import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import (
-    console,
-    counted,
-    design,
-    duration,
-    expectation,
-    first_line,
-    grid,
-    number,
-    print_json,
-    truncated,
-    visible,
-)
+from fidelium.cli.output import console, counted, design, duration, expectation, grid, number, print_json, truncated
 from fidelium.errors import NoDataError, SettingError
+from fidelium.text import reason_line, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,6 +27,9 @@ if TYPE_CHECKING:
 SHOWN = 8
 """Running trials, and failures, that the table shows at most."""
 
+LONGEST_REASON = 1000
+"""Characters of a reason in the table, which wraps it."""
+
 _BY_HAND = "asked by hand"
 
 
@@ -46,15 +38,21 @@ def status(
     name: Name = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between updates with --watch.", min=0.1)] = 2.0,
+    failures: Annotated[bool, typer.Option("--failures", help="Only all failures, with their whole reasons.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a study: trials, cost by fidelity, the best, what runs now, and what failed and why."""
     if watch and as_json:
         raise SettingError("--watch is for people and --json for programs: pass one of them")
+    if failures and (watch or as_json):
+        raise SettingError("--failures goes alone; the reasons of --json are whole already")
     found = peek(where, name)
     with open_store(found) as store:
         if as_json:
             print_json(status_json(_snapshot(found, store), time.time()))
+        elif failures:
+            for line in _whole_failures(_snapshot(found, store)):
+                console().print(line)
         elif watch:
             _watch(found, store, every)
         else:
@@ -68,7 +66,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         now: the study.
         time: seconds since 1970, for the ages of running trials.
     """
-    from fidelium.cli.table_io import trial_json
+    from fidelium.trial_table import trial_record
 
     of, best = now.definition, now.best
     return {
@@ -81,7 +79,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "spent": now.spent,
         "budget": None if math.isinf(now.budget) else now.budget,
         "fidelities": [_usage_json(used) for used in now.usage],
-        "best": None if best is None else trial_json(best),
+        "best": None if best is None else trial_record(best),
         "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
         "failures": [_failure_json(trial) for trial in now.failures],
@@ -99,8 +97,8 @@ def _running_json(trial: Trial, time: float) -> dict[str, Any]:
 
 
 def _failure_json(trial: Trial) -> dict[str, Any]:
-    reason = first_line(trial.reason)
-    return {"number": trial.number, "fidelity": trial.fidelity.name, "state": str(trial.state), "reason": reason}
+    name, state = trial.fidelity.name, str(trial.state)
+    return {"number": trial.number, "fidelity": name, "state": state, "reason": trial.reason, "attempt": trial.attempt}
 
 
 def _age(trial: Trial, time: float) -> float:
@@ -188,8 +186,20 @@ def _failures(now: Snapshot) -> Table:
     title = counted(len(now.failures), "failure")
     table = grid(">trial", "fidelity", "state", "reason", title=f"{title}, newest first")
     for trial in now.failures[:SHOWN]:
-        table.add_row(str(trial.number), visible(trial.fidelity.name), str(trial.state), first_line(trial.reason))
+        line = reason_line(trial.reason, LONGEST_REASON)
+        table.add_row(str(trial.number), visible(trial.fidelity.name), str(trial.state), line)
     return _with_rest(table, len(now.failures))
+
+
+def _whole_failures(now: Snapshot) -> list[str]:
+    """Every failure with its whole reason, newest first."""
+    lines = [] if now.failures else ["no failures"]
+    for trial in now.failures:
+        lines.append(
+            f"trial {trial.number} at {visible(trial.fidelity.name)}: {trial.state} in attempt {trial.attempt}"
+        )
+        lines += [f"    {visible(line)}" for line in (trial.reason or "unknown").splitlines()]
+    return lines
 
 
 def _with_rest(table: Table, count: int) -> Table:
@@ -200,7 +210,7 @@ def _with_rest(table: Table, count: int) -> Table:
 
 def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     """Print the best observed trial at the target fidelity."""
-    from fidelium.cli.table_io import trial_json
+    from fidelium.trial_table import trial_record
 
     found = find(where, name)
     with open_store(found) as store:
@@ -209,7 +219,7 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     if best is None:
         raise NoDataError(f"no trial at the target, {now.definition.ladder.target.name!r}, has a value yet")
     if as_json:
-        print_json(trial_json(best))
+        print_json(trial_record(best))
         return
     out = console()
     out.print(f"{number(best.value)} at {visible(best.fidelity.name)} in trial {best.number}")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidelium.cli.output import command, say, visible
+from fidelium.cli.output import command, say
 from fidelium.errors import SettingError, UnknownNameError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from fidelium.config.load import StudyFile
@@ -38,7 +39,8 @@ class Located:
     def command(self, name: str, *more: str) -> str:
         """A command about this study, as it can be pasted into a shell."""
         named = ("--name", self.name) if is_url(self.where) and self.name is not None else ()
-        return command(*name.split(), self.where, *more, *named)
+        where = self.shown() if is_url(self.where) else self.where
+        return command(*name.split(), where, *more, *named)
 
     def shown(self) -> str:
         """The storage without its password, in printable characters."""
@@ -118,7 +120,7 @@ def open_study(found: Located, *, create: bool = False, take_up: bool = False) -
 
     Args:
         found: where it is.
-        create: whether a study that does not exist yet is created from its file.
+        create: whether a study that does not exist yet is created from its file; then the file is taken up, too.
         take_up: whether the file's definition replaces the stored one, with a line for each difference; otherwise it
             holds for this command only.
 
@@ -131,13 +133,15 @@ def open_study(found: Located, *, create: bool = False, take_up: bool = False) -
 
 def study_in(storage: Storage, found: Located, *, create: bool = False, take_up: bool = False) -> Study:
     """The study of an open storage; see `open_study`."""
-    from fidelium.study import load_study, start_study
+    from fidelium.study import load_study, start_study, view_study
 
     if found.file is None:
         return load_study(storage, existing_name(storage, found))
     if not create:
         existing_name(storage, found)
-    return start_study(found.file.definition, storage, load_if_exists=True, announce=_announce if take_up else None)
+    if not create and not take_up:
+        return view_study(found.file.definition, storage)
+    return start_study(found.file.definition, storage, load_if_exists=True, announce=_announce)
 
 
 def _announce(change: str) -> None:

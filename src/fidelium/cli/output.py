@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fidelium.errors import SettingError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from fidelium.study import RecommendedDesign
-
-LONGEST = 100
-"""Maximal number of characters of a failure reason in a table."""
 
 
 def examples(*commands: str) -> str:
@@ -43,6 +43,15 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def logged(*, quiet: bool = False) -> AbstractContextManager[None]:
+    """Print what fidelium logs: with times and a line per trial if no bar is shown, unless quiet."""
+    from fidelium.study.progress import ENDING, log_to_stderr
+
+    lines = not quiet and not sys.stderr.isatty()
+    style = "%(asctime)s %(message)s" if lines else "%(message)s"
+    return log_to_stderr(logging.INFO if lines else logging.WARNING, style, hidden=ENDING)
+
+
 def grid(*headers: str, title: str | None = None) -> Table:
     """A table; a column whose header starts with ">" is right-aligned, the others left-aligned."""
     from rich.box import SIMPLE_HEAD
@@ -52,11 +61,6 @@ def grid(*headers: str, title: str | None = None) -> Table:
     for header in headers:
         table.add_column(header.removeprefix(">"), justify="right" if header.startswith(">") else "left")
     return table
-
-
-def visible(text: object) -> str:
-    """Text with unprintable characters escaped: values may contain terminal escape sequences."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
 def expectation(choice: RecommendedDesign) -> str:
@@ -76,13 +80,6 @@ def design(params: Mapping[str, Any]) -> str:
     """A design in one line: `x1 = 3.14, kind = steel`."""
     values = (f"{value:.6g}" if isinstance(value, float) else visible(value) for value in params.values())
     return ", ".join(f"{visible(name)} = {value}" for name, value in zip(params, values, strict=True))
-
-
-def first_line(reason: str | None) -> str:
-    """One bounded line of a failure reason: the first, or the last of a traceback."""
-    lines = (reason or "").strip().splitlines() or ["unknown"]
-    line = visible(lines[-1] if lines[0].startswith("Traceback") else lines[0])
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def duration(seconds: float) -> str:

@@ -9,8 +9,9 @@ import typer
 
 from fidelium.cli.locate import Located, open_store, peek
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, grid, print_json, visible
+from fidelium.cli.output import console, counted, grid, print_json
 from fidelium.errors import SettingError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from fidelium.history import Change

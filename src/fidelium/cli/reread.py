@@ -10,9 +10,10 @@ import typer
 
 from fidelium.cli.locate import find_file, open_study
 from fidelium.cli.options import AsJson, File
-from fidelium.cli.output import console, counted, first_line, print_json, visible
+from fidelium.cli.output import console, counted, print_json
 from fidelium.cli.repair import Numbers, Reason
 from fidelium.errors import EvaluationError, TrialError
+from fidelium.text import reason_line, visible
 
 if TYPE_CHECKING:
     from fidelium.execution.program import ExternalProgram
@@ -106,7 +107,7 @@ def _take(study: Study, answer: _Reread, value: float, reason: str) -> _Reread:
 
 def _text(answer: _Reread) -> str:
     if answer.value is None:
-        return f"no value: {first_line(answer.problem)}"
+        return f"no value: {reason_line(answer.problem)}"
     cost = "" if answer.cost is None else f", measured cost {answer.cost:g}"
     return f"{answer.value!r}{cost} from {answer.folder}"
 

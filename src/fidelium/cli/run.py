@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -14,8 +14,10 @@ import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
-from fidelium.cli.output import console, counted, design, expectation, grid, number, say, visible
-from fidelium.errors import ObjectiveError, SettingError
+from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, say
+from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
+from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
+from fidelium.text import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,6 +52,9 @@ def run(
     option: StrategyOption = None,
     dask: Dask = None,
     quiet: Quiet = False,
+    from_: From = None,
+    from_name: FromName = None,
+    fill: Fill = None,
 ) -> None:
     """Run a study, or resume it.
 
@@ -59,13 +64,18 @@ def run(
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
-    with _executor(dask) as executor, open_study(found, create=True, take_up=True) as study:
+    old = read_old_data(found, file.definition, from_, from_name, fill)
+    with _executor(dask) as executor, open_study(found, create=True) as study:
+        if old is not None:
+            take_over(study, old, quiet=quiet)
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
         _optimize(study, found, file, executor, count, quiet)
+        now = study.snapshot(file.budget)
+        _check_values(now, found)
         if not quiet:
-            _print_closing(study, found, file)
+            _print_closing(study, now, found, file)
 
 
 def worker(
@@ -84,6 +94,7 @@ def worker(
         if not quiet:
             say(f"joining: {_opening(study.snapshot(file.budget))}")
         _optimize(study, found, file, None, workers, quiet)
+        _check_values(study.snapshot(file.budget), found)
 
 
 def _overridden(
@@ -108,11 +119,12 @@ def _optimize(
     """Spend the budget.
 
     Raises:
-        Exit: with code 130 after Ctrl-C, and 1 if the simulator failed too often; the reason is printed.
+        Exit: with code 130 after Ctrl-C, 1 if the simulator failed too often, and 2 if the set-up is wrong; the reason
+            and what to do are printed.
         FideliumError: if an argument, the file or the storage is not valid.
     """
     try:
-        with logging_to_stderr(quiet=quiet):
+        with logged(quiet=quiet):
             study.optimize(
                 file.program,
                 file.budget,
@@ -123,19 +135,57 @@ def _optimize(
                 stop=file.stop,
                 executor=executor,
             )
-    except KeyboardInterrupt:
-        saved = _so_far(study.snapshot(file.budget))
-        say(f"stopped; {saved} are saved; resume with: {found.command('run')}")
+    except KeyboardInterrupt as stopped:
+        try:
+            saved = f"stopped; {_so_far(study.snapshot(file.budget))} are saved"
+        except StorageError:  # it is away, and what the run knew of it must do
+            saved = str(stopped).rpartition("; ")[0] or "stopped"
+        say(f"{saved}; resume with: {found.command('run')}")
         raise typer.Exit(130) from None
+    except SetupError as error:
+        say(f"error: {error}\n{_after_a_fix(found)}; resume with: {found.command('run')}")
+        raise typer.Exit(2) from None
     except ObjectiveError as error:  # not a mistake in the command, hence another exit code and the whole reason
-        say(f"error: {error}\nlook at it with: {found.command('status')}")
+        say(f"error: {error}\n{_about_failures(found)}")
         raise typer.Exit(1) from None
 
 
+def _check_values(now: Snapshot, found: Located) -> None:
+    """Say so if no trial has given a value.
+
+    Raises:
+        Exit: with code 1 then.
+    """
+    if not now.failures or any(trial.value is not None and not trial.given for trial in now.trials):
+        return
+    failed = counted(len(now.failures), "trial")
+    say(f"error: no value: {failed} failed, {_most_frequent(now)}\n{_about_failures(found)}")
+    raise typer.Exit(1)
+
+
+def _most_frequent(now: Snapshot) -> str:
+    from fidelium.text import reason_line
+
+    ((reason, times),) = Counter(reason_line(trial.reason) for trial in now.failures).most_common(1)
+    return f"with: {reason}" if times == len(now.failures) else f"{times} of them with: {reason}"
+
+
+def _about_failures(found: Located) -> str:
+    """What to do about trials that failed."""
+    return (
+        f"see all reasons with: {found.command('status', '--failures')}\n{_after_a_fix(found)}; "
+        f"queue the failed trials again with: {found.command('retry', '--failed')}"
+    )
+
+
+def _after_a_fix(found: Located) -> str:
+    return f"after a fix, try one design with: {found.command('check', '--trial')}"
+
+
 def _opening(now: Snapshot) -> str:
-    if not now.trials:
-        of = now.definition
-        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{_reduced_design(now)}"
+    if all(trial.given for trial in now.trials):
+        of, given = now.definition, f", {counted(len(now.trials), 'observation')} given" if now.trials else ""
+        return f"a new study {of.name!r} with {of.strategy_name}, {now.budget:g} to spend{given}{_reduced_design(now)}"
     return f"resuming with {_so_far(now)}"
 
 
@@ -152,9 +202,8 @@ def _so_far(now: Snapshot) -> str:
     return f"{counted(len(now.trials), 'trial')}, {now.spent:g} of {now.budget:g} spent"
 
 
-def _print_closing(study: Study, found: Located, file: StudyFile) -> None:
+def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile) -> None:
     """Print what a run found, what it cost, and where everything is."""
-    now = study.snapshot(file.budget)
     out = console()
     out.print(_costs(now))
     if now.best is None:
@@ -164,6 +213,11 @@ def _print_closing(study: Study, found: Located, file: StudyFile) -> None:
         out.print(f"               {design(now.best.params)}")
     for line in _recommended(study, now, found):
         out.print(line)
+    if now.failures:
+        out.print(f"failures:      {len(now.failures)}, {_most_frequent(now)}")
+        out.print(f"               queue them again with: {found.command('retry', '--failed')}")
+    if now.excluded:
+        out.print(f"excluded:      {counted(len(now.excluded), 'trial')}, list them with: {found.command('changes')}")
     out.print(f"trials:        {found.shown()}")
     out.print(f"their folders: {file.program.runs}")
     out.print(f"picture:       {found.command('plot study')}")
@@ -190,33 +244,6 @@ def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
         f"recommended:   {expectation(choice)}",
         f"               {design(choice.params)}",
     ]
-
-
-class _Stderr(logging.Handler):
-    """Writes to the current stderr: a live bar replaces it, to keep log lines apart from itself."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            print(self.format(record), file=sys.stderr, flush=True)
-        except (OSError, RuntimeError):  # the terminal is gone, or Ctrl-C interrupted a line: carry on
-            return
-
-
-@contextmanager
-def logging_to_stderr(*, quiet: bool) -> Iterator[None]:
-    """Print what fidelium logs while inside: with times and a line per trial if no bar is shown, unless quiet."""
-    log, handler = logging.getLogger("fidelium"), _Stderr()
-    lines = not quiet and not sys.stderr.isatty()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s" if lines else "%(message)s", "%H:%M:%S"))
-    before = log.level, log.propagate
-    log.setLevel(logging.INFO if lines else logging.WARNING)
-    log.propagate = False  # otherwise printed twice if the host program has set up logging
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.level, log.propagate = before
 
 
 @contextmanager

@@ -8,7 +8,8 @@ import typer
 
 from fidelium.cli.locate import existing_name, find, open_storage_of
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, examples, grid, print_json, visible
+from fidelium.cli.output import console, counted, examples, grid, print_json
+from fidelium.text import visible
 
 storage = typer.Typer(help="Manage the databases that store studies.", no_args_is_help=False)
 
@@ -57,6 +58,18 @@ def delete(
         chosen = existing_name(stores, found)
         description = f"study {chosen!r} with {counted(len(stores.open(chosen).trials()), 'trial')} in {found.shown()}"
         if not yes:
-            typer.confirm(f"permanently delete {description}?", abort=True, err=True)
+            _confirm(f"permanently delete {description}?")
         stores.delete(chosen)
     typer.echo(f"deleted {description}")
+
+
+def _confirm(question: str) -> None:
+    """Ask on stderr; anything but yes ends the command.
+
+    Raises:
+        Abort: if the answer is no, or there is none.
+    """
+    try:
+        typer.confirm(question, abort=True, err=True)
+    except UnicodeDecodeError:  # not an answer either
+        raise typer.Abort from None

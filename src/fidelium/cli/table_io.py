@@ -17,28 +17,37 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
-from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace, column_names
+from fidelium.numbers import parse_decimal
+from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
+from fidelium.trial_table import ObservationRow, parameter_columns, table_columns, table_row, trial_record
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
 
-_LEADING_COLUMNS = ("number", "state", "fidelity", "cost", "value")
-_TRAILING_COLUMNS = ("measured_cost", "given", "attempt", "worker", "started", "finished", "reason")
-
 
 @dataclass(frozen=True)
-class ObservationRow:
-    """An observation read from a file."""
+class BadRow:
+    """A row of a file that is not valid.
 
-    params: Params
-    fidelity: str
-    value: float
+    Args:
+        line: its last line in the file, from 1.
+        errors: what is wrong, for each cell that is.
+    """
+
+    line: int
+    errors: tuple[str, ...]
 
 
 def read_observations(
-    path: Path, space: SearchSpace, ladder: FidelityLadder, fidelity: str | None, columns: Mapping[str, str]
-) -> list[ObservationRow]:
-    """The observations in a CSV file; exported rows whose `state` is not `done` are skipped.
+    path: Path,
+    space: SearchSpace,
+    ladder: FidelityLadder,
+    fidelity: str | None,
+    columns: Mapping[str, str],
+    *,
+    skip_bad: bool = False,
+) -> tuple[list[ObservationRow], list[BadRow]]:
+    """The observations in a CSV file; exported rows that are not `done`, or `excluded`, are left out.
 
     Args:
         path: the file.
@@ -46,18 +55,23 @@ def read_observations(
         ladder: the fidelities.
         fidelity: the fidelity of all rows, None to read it from the column `fidelity`.
         columns: fidelium's name -> the file's header, where they differ.
+        skip_bad: whether rows that are not valid are returned instead of refusing the file.
+
+    Returns:
+        The observations, and the bad rows that were skipped.
 
     Raises:
-        SettingError: if the file cannot be read or is not valid; all errors are listed.
+        SettingError: if the file cannot be read, lacks a column, or has a bad row that is not to be skipped; all errors
+            are listed.
     """
     reader = _CsvReader(path, space, ("value",) if fidelity is not None else ("fidelity", "value"), columns)
     found: list[ObservationRow | None] = []
     for line, row in reader.rows():
-        is_parameter = "state" in map(reader.header, reader.parameters.values())
-        if is_parameter or row.get("state", "done") == "done":
+        if reader.own(row, "state", "done") == "done" and reader.own(row, "excluded", "False") != "True":
             found.append(_parse_observation(reader, line, row, ladder, fidelity))
-    reader.raise_errors()
-    return [observation for observation in found if observation is not None]
+    if not skip_bad:
+        reader.raise_errors()
+    return [observation for observation in found if observation is not None], reader.bad_rows()
 
 
 def read_designs(path: Path, space: SearchSpace) -> list[Params]:
@@ -90,6 +104,18 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     return space.validate({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
 
 
+def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
+    """The value of a parameter given as text.
+
+    Raises:
+        SpaceError: if the text is not a valid value; the message names the parameter.
+    """
+    try:
+        return _parse_cell(parameter, text)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
 def write_table(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
     """Write trials in the format given by the file's suffix. The file appears only once it is complete.
 
@@ -107,30 +133,6 @@ def write_table(path: Path, definition: StudyDefinition, trials: Sequence[Trial]
         raise SettingError(f"cannot write {str(path)!r}: {error.strerror}") from None
 
 
-def exported_columns(space: SearchSpace) -> dict[str, str]:
-    """The column of each parameter; one named like another column gets the prefix `params_`, as in `to_dataframe`."""
-    return column_names(space, (*_LEADING_COLUMNS, *_TRAILING_COLUMNS))
-
-
-def trial_json(trial: Trial) -> dict[str, Any]:
-    """A trial as a JSON object, with all its fields."""
-    return {
-        "number": trial.number,
-        "state": str(trial.state),
-        "params": trial.params,
-        "fidelity": trial.fidelity.name,
-        "cost": trial.cost,
-        "value": trial.value,
-        "reason": trial.reason,
-        "given": trial.given,
-        "attempt": trial.attempt,
-        "worker": trial.worker,
-        "started": trial.started,
-        "finished": trial.finished,
-        "measured_cost": trial.measured_cost,
-    }
-
-
 @dataclass
 class _CsvReader:
     """Reads a CSV file and collects the errors in it.
@@ -140,14 +142,14 @@ class _CsvReader:
         space: the parameters, each in the column that `export` writes or in a column of its own name.
         observed: other required columns.
         columns: fidelium's name -> the file's header, where they differ; None if the user cannot set them.
-        errors: one message per error, with line and column.
+        errors: one message per error, by the row's last line.
     """
 
     path: Path
     space: SearchSpace
     observed: Sequence[str] = ()
     columns: Mapping[str, str] | None = None
-    errors: list[str] = field(default_factory=list)
+    errors: dict[int, list[str]] = field(default_factory=dict)
     _headers: dict[str, str] = field(default_factory=dict, init=False)
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
@@ -167,7 +169,7 @@ class _CsvReader:
                         yield reader.line_num, dict(zip(headers, cells, strict=True))
                     else:
                         message = f"expected {len(headers)} cells, got {len(cells)}"
-                        self.errors.append(f"line {reader.line_num}: {message}")
+                        self.errors.setdefault(reader.line_num, []).append(message)
         except OSError as error:
             raise SettingError(f"cannot read {str(self.path)!r}: {error.strerror}") from None
         except (csv.Error, UnicodeDecodeError) as error:
@@ -181,14 +183,23 @@ class _CsvReader:
         """The file's header for `name`."""
         return self._headers.get(name, name)
 
+    def own(self, row: Mapping[str, str], name: str, otherwise: str) -> str:
+        """The cell in a column of an exported file; `otherwise` if there is none, or it is another column's header."""
+        used = map(self.header, (*self.parameters.values(), *self.observed))
+        return otherwise if name in used else row.get(name, otherwise)
+
     @cached_property
     def parameters(self) -> dict[str, str]:
         """Name of each parameter -> name of its column in an exported file."""
-        return exported_columns(self.space)
+        return {name: _written(column) for name, column in parameter_columns(self.space).items()}
 
     def add_error(self, line: int, name: str, error: Exception) -> None:
         """Add an error in a cell."""
-        self.errors.append(f"line {line}, column {self.header(name)!r}: {error}")
+        self.errors.setdefault(line, []).append(f"column {self.header(name)!r}: {error}")
+
+    def bad_rows(self) -> list[BadRow]:
+        """The rows with errors."""
+        return [BadRow(line, tuple(errors)) for line, errors in self.errors.items()]
 
     def raise_errors(self) -> None:
         """Raise all errors together.
@@ -197,7 +208,7 @@ class _CsvReader:
             SettingError: if there are any.
         """
         if self.errors:
-            lines = "\n  ".join(truncated(self.errors, MAX_ERRORS))
+            lines = "\n  ".join(truncated(listed(self.bad_rows()), MAX_ERRORS))
             raise SettingError(f"{str(self.path)!r} has errors; nothing was read:\n  {lines}")
 
     def _find_headers(self, headers: list[str]) -> dict[str, str]:
@@ -207,7 +218,11 @@ class _CsvReader:
             for name, header in (self.columns or {}).items()
         }
         used = {given.get(name, name) for name in self.observed}
-        own = {column: name for name, column in self.parameters.items() if column not in headers and name not in used}
+        own = {
+            column: _written(name)
+            for name, column in self.parameters.items()
+            if column not in headers and name not in used
+        }
         return own | given
 
     def _check_headers(self, headers: list[str]) -> None:
@@ -220,6 +235,13 @@ class _CsvReader:
             )
         if len(set(headers)) < len(headers):
             raise SettingError(f"the columns of {str(self.path)!r} must have different names, got {headers}")
+
+
+def listed(rows: Sequence[BadRow]) -> list[str]:
+    """A line for each error."""
+    return [
+        f"line {row.line}{', ' if error.startswith('column') else ': '}{error}" for row in rows for error in row.errors
+    ]
 
 
 def _parse_observation(
@@ -262,18 +284,17 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     """
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
-    try:
-        value = float(text)
-    except ValueError:
+    value = parse_decimal(text)
+    if value is None:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
-        raise SpaceError(f"expected {expected}, got {text!r}") from None
+        raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
 
 
 def _parse_choice(parameter: Categorical, text: str) -> Any:
     """The choice written as `text`; surrounding whitespace is ignored unless a choice has it."""
     for candidate in (text, text.strip()):
-        matches = [choice for choice in parameter.choices if str(choice) == candidate]
+        matches = [choice for choice in parameter.choices if _written(str(choice)) == candidate]
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -281,12 +302,14 @@ def _parse_choice(parameter: Categorical, text: str) -> Any:
     raise SpaceError(f"expected one of {', '.join(map(repr, map(str, parameter.choices)))}, got {text!r}")
 
 
+def _written(text: str) -> str:
+    """A text as it is written into a file: lone surrogates, which UTF-8 has not, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _parse_finite(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = parse_decimal(text)
+    if value is None or not math.isfinite(value):
         raise ObservationError(f"expected a finite number, got {text!r}")
     return value + 0.0  # storages do not distinguish -0.0 from 0.0
 
@@ -307,10 +330,9 @@ def _write_and_rename(
 
 def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
     """Write CSV; floats are written with enough digits to be read back exactly."""
-    rows = [_trial_row(definition, trial) for trial in _with_none_as_text(trials)]
-    columns = [*_LEADING_COLUMNS, *exported_columns(definition.space).values(), *_TRAILING_COLUMNS]
+    rows = [table_row(definition.space, trial) for trial in _with_none_as_text(trials)]
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
-        writer = csv.DictWriter(stream, columns)
+        writer = csv.DictWriter(stream, table_columns(definition.space))
         writer.writeheader()
         writer.writerows(rows)
 
@@ -323,7 +345,7 @@ def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]
         "strategy": definition.strategy_name,
         "seed": definition.seed,
     }
-    content = {**study, "fidelities": fidelities, "trials": [trial_json(trial) for trial in trials]}
+    content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
 
 
@@ -333,19 +355,10 @@ def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Tri
         from pyarrow import parquet
     except ImportError:
         raise SettingError("Parquet needs the extra 'parquet': pip install 'fidelium[parquet]'") from None
-    rows = [_trial_row(definition, trial) for trial in trials]
-    columns = list(rows[0]) if rows else []
-    parquet.write_table(pa.table({name: _parquet_column([row[name] for row in rows]) for name in columns}), path)
-
-
-def _trial_row(definition: StudyDefinition, trial: Trial) -> dict[str, Any]:
-    """A trial as a row of a table."""
-    content = trial_json(trial)
-    return (
-        {name: content[name] for name in _LEADING_COLUMNS}
-        | {column: trial.params[name] for name, column in exported_columns(definition.space).items()}
-        | {name: content[name] for name in _TRAILING_COLUMNS}
-    )
+    rows = [table_row(definition.space, trial) for trial in trials]
+    columns = table_columns(definition.space)
+    table = pa.table({_written(name): _parquet_column([row[name] for row in rows]) for name in columns})
+    parquet.write_table(table, path)
 
 
 def _with_none_as_text(trials: Sequence[Trial]) -> Iterator[Trial]:
@@ -358,4 +371,6 @@ def _with_none_as_text(trials: Sequence[Trial]) -> Iterator[Trial]:
 def _parquet_column(values: list[Any]) -> list[Any]:
     """A column of one type: values of different types become text."""
     types = {type(value) for value in values if value is not None}
-    return values if len(types) <= 1 or types == {int, float} else [None if v is None else str(v) for v in values]
+    if str not in types and (len(types) <= 1 or types == {int, float}):
+        return values
+    return [None if value is None else _written(str(value)) for value in values]

@@ -32,6 +32,7 @@ _UNIT_SECONDS = {
     "d": 86400,
     "day": 86400,
 }
+_LONGEST_DURATION = 100  # characters; on many blanks the expression would take for ever
 _DURATION = re.compile(r"\s*([\d.]+(?:[eE][-+]?\d+)?)\s*([a-z]*?)s?\s*")
 
 
@@ -43,7 +44,7 @@ def parse_duration(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    match = _DURATION.fullmatch(value.lower())
+    match = _DURATION.fullmatch(value.lower()) if len(value) <= _LONGEST_DURATION else None
     try:
         return float(match[1]) * _UNIT_SECONDS[match[2]] if match else float("")
     except (ValueError, KeyError):

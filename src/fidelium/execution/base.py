@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fidelium.errors import EvaluationError, SetupError
-from fidelium.execution.reasons import NO_REASON, is_interrupt, shown, storable
+from fidelium.execution.reasons import NO_REASON, may_be_interrupted, shown, storable
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.numbers import as_number, parse_decimal
@@ -99,8 +99,8 @@ class FunctionEvaluator:
         except SetupError:
             raise
         except BaseException as error:  # a simulator may raise anything, also SystemExit; the traceback is kept
-            if is_interrupt(error):
-                raise
+            if isinstance(error, KeyboardInterrupt) and may_be_interrupted():
+                raise  # also one that the objective raises itself: as in any Python program, it ends the run
             raise EvaluationError(storable(_objective_traceback(error))) from None
         try:
             return Measurement.of(result, "the objective")

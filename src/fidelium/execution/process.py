@@ -35,6 +35,9 @@ _GUARD_TIMEOUT = 10.0
 _POLL_INTERVAL = 0.1
 """Seconds between checks of the `cancelled` event."""
 
+_LONGEST_PAUSE = 1.0
+"""Most seconds between checks that the guard is not suspended."""
+
 _DRAIN_TIMEOUT = 1.0
 """Seconds to wait for the rest of the output after the guard has exited: an escaped process may hold the pipe open."""
 
@@ -102,20 +105,25 @@ class _Monitor:
                 selector.register(source, selectors.EVENT_READ, log)
             while self.report in _sources(selector):
                 self._read(selector, self._pause())
+                self._resume_guard()
                 if self.stopped is None:
                     self._stop_if_due()
                 elif time.monotonic() >= self.deadline:  # the guard hangs, too
                     break
             self._drain(selector)
 
-    def _pause(self) -> float | None:
-        """Seconds until the next check of the deadline or of `cancelled`, None for no limit."""
+    def _pause(self) -> float:
+        """Seconds until the next check of the deadline, of `cancelled` and of the guard."""
         left = max(self.deadline - time.monotonic(), 0.0)
-        if self.cancelled is not None and self.stopped is None:
-            return min(left, _POLL_INTERVAL)
-        return None if math.isinf(left) else left
+        return min(left, _POLL_INTERVAL if self.cancelled is not None and self.stopped is None else _LONGEST_PAUSE)
 
-    def _read(self, selector: selectors.BaseSelector, pause: float | None) -> None:
+    def _resume_guard(self) -> None:
+        """Let the guard continue if the program has suspended it: it would never report."""
+        with contextlib.suppress(ChildProcessError, ProcessLookupError):
+            if os.waitid(os.P_PID, self.guard.pid, os.WSTOPPED | os.WNOHANG) is not None:
+                os.kill(self.guard.pid, signal.SIGCONT)
+
+    def _read(self, selector: selectors.BaseSelector, pause: float) -> None:
         for key, _ in selector.select(pause):
             data = os.read(key.fd, 1 << 16)
             if not data:
@@ -274,6 +282,10 @@ def _start_error(invocation: Invocation, position: int, code: int) -> Evaluation
         errno.EACCES: "permission denied; make it executable (chmod +x)",
         errno.ENOEXEC: "not an executable format; a script needs a first line such as #!/bin/sh",
         errno.E2BIG: "its arguments are too many or too long; let it read query.json instead",
+        **{
+            resource: f"{os.strerror(resource)}; use fewer workers or raise the machine's limits"
+            for resource in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+        },
     }
     message = f"cannot start {program!r}: {reasons.get(code, os.strerror(code))}"
     made_by_a_step = position > 0 and "/" in program and not os.path.isabs(program) and code in _PROGRAMS_FAULT

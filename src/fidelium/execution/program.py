@@ -102,11 +102,11 @@ class ExternalProgram:
 
     def problems(self) -> tuple[str, ...]:
         """What keeps the programs from being started on this machine, as far as it can be seen without running them."""
-        return tuple(
-            f"{fidelity}: {problem}"
-            for fidelity, command in self.commands.items()
-            for problem in missing_programs(command, self.here.absolute())
-        )
+        found: dict[str, list[str]] = {}
+        for fidelity, command in self.commands.items():
+            for problem in missing_programs(command, self.here.absolute()):
+                found.setdefault(problem, []).append(fidelity)
+        return tuple(f"{', '.join(fidelities)}: {problem}" for problem, fidelities in found.items())
 
     def check(self) -> None:
         """Look for the programs on this machine.

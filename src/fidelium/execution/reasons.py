@@ -44,18 +44,21 @@ def described(error: BaseException) -> str:
     return f"{text}{place}"
 
 
+def may_be_interrupted() -> bool:
+    """Whether Ctrl-C can raise KeyboardInterrupt here: in a main thread that does not ignore it."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return in_main_thread and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
 def is_interrupt(error: BaseException) -> bool:
     """Whether Ctrl-C raised the error, rather than the code that was called: that must end the run.
 
-    Signals arrive in the main thread only, and the frame of their handler is in the traceback. The default handler of
-    Python has none, so with it every KeyboardInterrupt counts as Ctrl-C.
+    The frame of the signal's handler is in the traceback. The default handler of Python has none, so with it every
+    KeyboardInterrupt counts as Ctrl-C.
     """
-    if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
+    if not isinstance(error, KeyboardInterrupt) or not may_be_interrupted():
         return False
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.SIG_IGN:
-        return False
-    code = _code_of(handler)
+    code = _code_of(signal.getsignal(signal.SIGINT))
     return code is None or any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
 
 

@@ -67,7 +67,7 @@ def create_run_folder(runs: Path, request: RunRequest) -> Path:
     Raises:
         SetupError: if it cannot be created.
     """
-    name = _folder_name(request)
+    name = folder_name(request)
     for copy in count():
         folder = runs / (f"{name}.{copy}" if copy else name)
         try:
@@ -87,7 +87,7 @@ def find_run_folder(runs: Path, request: RunRequest) -> Path | None:
 
     Several studies may share `runs`, and a study may have been started anew: so a name alone is not enough.
     """
-    name = _folder_name(request)
+    name = folder_name(request)
     copies = [int(path.name[len(name) + 1 :]) for path in runs.glob(f"{glob.escape(name)}.*") if _is_copy(path, name)]
     for copy in (*sorted(copies, reverse=True), 0):
         folder = runs / (f"{name}.{copy}" if copy else name)
@@ -106,6 +106,12 @@ def read_json(path: Path) -> Any:
             return json.loads(file.read(1 << 24))
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def folder_name(run: RunRequest | Trial) -> str:
+    """The name of the folder of an attempt: `00012-fine`, `00012-fine-2` for the second."""
+    attempt = f"-{run.attempt}" if run.attempt > 1 else ""
+    return f"{run.number:05d}-{safe_name(run.fidelity.name)}{attempt}"
 
 
 def safe_name(name: str) -> str:
@@ -131,19 +137,27 @@ def write_query(folder: Path, request: RunRequest) -> None:
 
 
 def write_outcome(folder: Path, outcome: Mapping[str, Any]) -> None:
-    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged.
-
-    Whatever the program left at that name is replaced: a link is not followed, nor a link in place of the folder.
-    """
+    """Write `outcome.json`. It is informational: if it cannot be written, only a warning is logged."""
     text = json.dumps(outcome, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace") + b"\n"
     try:
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            _replace(directory, OUTCOME, text)
-        finally:
-            os.close(directory)
+        replace_file(folder, OUTCOME, text)
     except OSError as error:
         _log.warning("cannot write %s: %s", folder / OUTCOME, error.strerror)
+
+
+def replace_file(folder: Path, name: str, data: bytes) -> None:
+    """Write a file into a trial's folder, whole or not at all.
+
+    Whatever the program left at that name is replaced: a link is not followed, nor a link in place of the folder.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _replace(directory, name, data)
+    finally:
+        os.close(directory)
 
 
 def open_regular(path: Path) -> IO[bytes]:
@@ -160,7 +174,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def disk_error(error: OSError, path: Path) -> SetupError:
-    """Why a trial's folder cannot be written, and what to do: it is not the design's fault."""
+    """Why a trial's folder cannot be written or used, and what to do: it is not the design's fault."""
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SetupError(f"the disk of {path} is full ({why}): free some space and run again")
@@ -168,12 +182,9 @@ def disk_error(error: OSError, path: Path) -> SetupError:
         return SetupError(
             f"cannot write {path} ({why}): make it writable, or set runs: in the study file, and run again"
         )
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+        return SetupError(f"this machine cannot run more ({why}): use fewer workers or raise its limits, and run again")
     return SetupError(f"cannot write {path} ({why}): repair that and run again")
-
-
-def _folder_name(request: RunRequest) -> str:
-    attempt = f"-{request.attempt}" if request.attempt > 1 else ""
-    return f"{request.number:05d}-{safe_name(request.fidelity.name)}{attempt}"
 
 
 def _is_copy(path: Path, name: str) -> bool:

@@ -60,4 +60,4 @@ def schema_version(url: str) -> int:
 
 def _check_is_text(url: object) -> None:
     if not isinstance(url, str):
-        raise StorageError(f"a storage is a URL like 'sqlite:///file.db', or None for memory, got {url!r}")
+        raise StorageError(f"a storage is a URL like 'sqlite:///file.db', or None for memory, got {type(url).__name__}")

@@ -18,9 +18,10 @@ characters that no database accepts (NUL, lone surrogates) are escaped, and the 
 of studies, workers and holders of a turn have at most 255 characters and none of these (`StorageError`).
 
 **Who owns a trial.** A running trial is owned by the worker that started it, for one attempt: the pair of its number
-and `attempt`. Only the current attempt can be finished, given back or failed, so a worker that counted as dead and
-returns late is refused (`TrialError`) and no result is recorded twice. A trial without a heartbeat belongs to a person
-or a script, for as long as they like.
+and `attempt`. Only the last attempt can be finished, given back or failed, so a worker that counted as dead and returns
+after somebody else has started its trial is refused (`TrialError`), and no result is recorded twice. As long as the
+trial is only queued again, the worker's result is taken: nothing need be run twice. A trial without a heartbeat belongs
+to a person or a script, for as long as they like.
 
 **What is atomic.** Every method succeeds or changes nothing, and all of them happen one after another: two calls of
 `claim` never return the same trial, two of `add` never use the same number, and what `trials` returns is the state at
@@ -150,13 +151,13 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
-        """Finish a running trial.
+        """Finish a running trial, or one that was queued again and not started since.
 
         Returns:
             The trial as stored.
 
         Raises:
-            TrialError: if there is no such trial, or it is not running in this attempt; nothing changes.
+            TrialError: if there is no such trial, it is finished, or this is not its last attempt; nothing changes.
         """
         ...
 

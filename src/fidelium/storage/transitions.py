@@ -159,19 +159,19 @@ def known(trial: Trial | None, number: int, count: int) -> Trial:
 
 
 def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
-    """The trial, if it is running in this attempt.
+    """The trial, if it is running in this attempt, or queued again after it: nobody has started it since.
 
     Args:
         trial: the trial of this number, None if there is none.
         number: its number.
-        attempt: the attempt that should be the current one.
+        attempt: the attempt that should be the last one.
         count: how many trials the study has.
 
     Raises:
         TrialError: if it is not.
     """
     trial = known(trial, number, count)
-    if trial.state is not TrialState.RUNNING:
+    if not trial.state.is_pending or trial.attempt == 0:
         raise TrialError(f"trial {number} is {trial.state}, not running; nothing was changed")
     if trial.attempt != attempt:
         raise TrialError(

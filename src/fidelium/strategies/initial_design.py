@@ -78,6 +78,9 @@ def initial_design(space: SearchSpace, ladder: FidelityLadder, sizes: Mapping[st
 def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str, int]) -> Query | None:
     """The first affordable query of the initial design that was not asked yet, None if there is none left.
 
+    A fidelity that has as many runs within the present bounds as the design has points is done: after the bounds or the
+    seed have changed, the design has other points, and runs that are there are not paid for again.
+
     Args:
         history: what was asked.
         design: the initial design.
@@ -88,11 +91,17 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
     left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
         left[query.fidelity] -= 1
-        if left[query.fidelity] < 0:
+        if left[query.fidelity] < 0 or query.fidelity not in history.affordable:
             continue
-        if query.fidelity in history.affordable and _identity(query.params, query.fidelity) not in asked:
+        if _identity(query.params, query.fidelity) not in asked and not _is_done(history, query.fidelity, sizes):
             return query
     return None
+
+
+def _is_done(history: History, fidelity: int, sizes: Mapping[str, int]) -> bool:
+    name = history.ladder[fidelity].name
+    runs = sum(not t.given and t.fidelity.name == name and history.space.contains(t.params) for t in history.trials)
+    return runs >= sizes.get(name, 0)
 
 
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ __all__ = [
     "load_study",
     "optimize",
     "start_study",
+    "view_study",
 ]
 
 _log = logging.getLogger("fidelium.study")
@@ -97,7 +98,7 @@ def start_study(
     *,
     load_if_exists: bool = False,
     keep_seed: bool = False,
-    announce: Callable[[str], None] | None = _log.warning,
+    announce: Callable[[str], None] = _log.warning,
 ) -> Study:
     """A new study with this definition, or the stored one of its name.
 
@@ -106,8 +107,7 @@ def start_study(
         storage: as in `create_study`.
         load_if_exists: as in `create_study`.
         keep_seed: whether a stored study keeps its seed.
-        announce: called with a line for everything that differs from the stored definition, which is replaced; None to
-            leave the stored definition unchanged and use this one only here.
+        announce: called with a line for everything that differs from the stored definition, which is replaced.
 
     Raises:
         SettingError: if the stored study is about another problem.
@@ -120,15 +120,24 @@ def start_study(
         store = _created(definition, opened, load_if_exists)
         if store is None:
             store = opened.open(definition.stored_name)
-            if announce is None:
-                definition = resumed(store.definition, definition, keep_seed=keep_seed)
-            else:
-                definition = take_up(store, definition, announce, keep_seed=keep_seed)
+            definition = take_up(store, definition, announce, keep_seed=keep_seed)
         return Study(definition, store, opened)
     except BaseException:
         if opened is not storage:
             opened.close()
         raise
+
+
+def view_study(definition: StudyDefinition, storage: Storage) -> Study:
+    """The stored study of this name as this definition describes it; the stored definition stays as it is.
+
+    Raises:
+        SettingError: if the stored study is about another problem.
+        UnknownNameError: if there is no such study.
+    """
+    registry.check_extras(definition.strategy, definition.strategy_options)
+    store = storage.open(definition.stored_name)
+    return Study(resumed(store.definition, definition), store, storage)
 
 
 def load_study(
@@ -186,6 +195,7 @@ def optimize(
 
     Raises:
         FideliumError: as those two.
+        KeyboardInterrupt: after Ctrl-C; nothing is saved.
     """
     study = create_study(
         space,
@@ -196,7 +206,13 @@ def optimize(
         seed=seed,
         initial=initial,
     )
-    study.optimize(objective, budget, workers=workers, progress=progress)
+    try:
+        study.optimize(objective, budget, workers=workers, progress=progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped by Ctrl-C; nothing is left of a study in memory: create_study(..., storage='sqlite:///study.db', "
+            "name=..., load_if_exists=True) makes one whose optimize(...) can be resumed"
+        ) from None
     return study
 
 

@@ -7,7 +7,9 @@ the trials that it runs, say that it is alive.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -21,6 +23,9 @@ BEAT = 5.0
 
 SILENT = 60.0
 """Seconds without a heartbeat after which a worker of another machine counts as dead."""
+
+_FAREWELL = 1.0
+"""Seconds to wait for the last heartbeat at the end; one that waits for a server that is away is left behind."""
 
 _log = logging.getLogger("fidelium.study")
 
@@ -49,13 +54,20 @@ def heartbeat(store: StudyStore, worker: str, after_each: Callable[[StudyStore],
         yield
     finally:
         done.set()
-        heart.join()
+        heart.join(_FAREWELL)
 
 
 def _beat(store: StudyStore, worker: str, after_each: Callable[[StudyStore], object], done: threading.Event) -> None:
+    away = False
+    back = -math.inf  # when the storage was last back after an outage
     while not done.wait(BEAT):
         try:
             store.beat(worker)
-            after_each(store)
-        except StorageError as error:  # the next heartbeat may succeed; a result that cannot be stored raises elsewhere
-            _log.warning("no heartbeat: %s", error)
+            back = time.monotonic() if away else back
+            away = False
+            if time.monotonic() - back >= SILENT:  # else all were silent because of the storage, not because they died
+                after_each(store)
+        except StorageError as error:  # the next heartbeat may succeed; a result that cannot be stored waits elsewhere
+            if not away:
+                _log.warning("no heartbeat until the storage is back: %s", error)
+            away = True

@@ -1,4 +1,4 @@
-"""Progress of a running study: a live bar on a terminal, lines in the log otherwise."""
+"""Progress of a running study: a live bar on a terminal, a line per trial otherwise."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from fidelium.history import Trial
+from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
+from fidelium.text import reason_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from fidelium.study.study import Study
 
 _log = logging.getLogger("fidelium.study")
+
+ENDING = "fidelium_ending"
+"""Marks, in `extra`, the record that says how to resume a study in Python: a command says it in its own words."""
 
 
 class Progress(Protocol):
@@ -35,15 +39,59 @@ class Progress(Protocol):
 
 @contextmanager
 def watch(study: Study, budget: float, *, shown: bool) -> Iterator[Progress]:
-    """Show the study's progress while inside: a bar if `shown` and there is a terminal, lines in the log if not."""
-    if not (shown and sys.stderr is not None and sys.stderr.isatty()):
+    """Show the study's progress while inside.
+
+    If `shown`, it is a bar on a terminal. Elsewhere it is a line per trial in the log (level INFO), which is printed to
+    stderr if `shown` and the host program has not set up logging.
+    """
+    if not shown or sys.stderr is None:
         yield _Lines(study, budget)
-        return
-    bar = _live_bar()
-    reporter = _Bar(study, bar, bar.add_task("", total=budget, status=""))
-    reporter.update()
-    with bar:
-        yield reporter
+    elif sys.stderr.isatty():
+        bar = _live_bar()
+        reporter = _Bar(study, bar, bar.add_task("", total=budget, status=""))
+        reporter.update()
+        with bar:
+            yield reporter
+    elif _log.hasHandlers():
+        yield _Lines(study, budget)
+    else:
+        with log_to_stderr(logging.INFO, "%(asctime)s %(message)s"):
+            yield _Lines(study, budget)
+
+
+@contextmanager
+def log_to_stderr(level: int, style: str, *, hidden: str | None = None) -> Iterator[None]:
+    """Print what fidelium logs while inside.
+
+    Args:
+        level: the least level that is printed.
+        style: how a record is printed, as in `logging.Formatter`.
+        hidden: records with this attribute are not printed.
+    """
+    log, handler = logging.getLogger("fidelium"), _Stderr()
+    handler.setFormatter(logging.Formatter(style, "%H:%M:%S"))
+    handler.addFilter(lambda record: hidden is None or hidden not in vars(record))
+    before = log.level, log.propagate
+    log.setLevel(level)
+    log.propagate = False  # otherwise printed twice if the host program has set up logging
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
+class _Stderr(logging.Handler):
+    """Writes to the current stderr: a live bar replaces it, to keep log lines apart from itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except (OSError, RuntimeError, ValueError):  # the terminal is gone, or Ctrl-C interrupted a line: carry on
+            return
 
 
 def status_line(snapshot: Snapshot) -> str:
@@ -56,7 +104,7 @@ def status_line(snapshot: Snapshot) -> str:
 
 @dataclass(frozen=True)
 class _Lines:
-    """One line in the log per finished trial."""
+    """One line in the log per finished trial, with the reason if it failed."""
 
     study: Study
     budget: float
@@ -65,7 +113,7 @@ class _Lines:
         del trial
 
     def finished(self, trial: Trial) -> None:
-        result = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
+        result = _failure(trial) if trial.value is None else f"{trial.value:.6g}"
         now = self.study.snapshot()
         _log.info(
             "trial %d at %s: %s; spent %g of %g; %s",
@@ -90,11 +138,17 @@ class _Bar:
         self.update()
 
     def finished(self, trial: Trial) -> None:
+        if trial.state is not TrialState.DONE:
+            _log.warning("trial %d at %s: %s", trial.number, trial.fidelity.name, _failure(trial))
         self.update()
 
     def update(self) -> None:
         now = self.study.snapshot()
         self.bar.update(self.task, completed=now.spent, status=status_line(now))
+
+
+def _failure(trial: Trial) -> str:
+    return f"{trial.state}: {reason_line(trial.reason)}"
 
 
 def _live_bar() -> RichProgress:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from fidelium.storage.base import Action, Outcome, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.strategies.initial_design import initial_design, next_of_design
+from fidelium.study.kept_results import UNSTORED
 from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
@@ -286,7 +288,8 @@ class Study:
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
                 More run in processes of their own, which get a copy of the objective. Only with one worker are the
                 queries the same every time: with more, they depend on which evaluation ends first.
-            progress: whether to show a progress bar (on a terminal); lines go to the log (level INFO) otherwise.
+            progress: whether to show a progress bar on a terminal, and a line per trial elsewhere. If the program has
+                set up logging, the lines go there (level INFO), and not to stderr.
             max_failures: failures in a row after which to give up.
             retries: how many times a failed evaluation is retried.
             stop: when to stop before the budget is spent.
@@ -299,14 +302,20 @@ class Study:
             BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
             SettingError: if the objective is not callable, or another argument is not valid.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
+            SetupError: if an evaluation raised it, because the fault is not the design's; its trial is queued again.
+            StorageError: if the storage is away for half an hour; results are kept in files until then, and after.
+            KeyboardInterrupt: after Ctrl-C; its message says what is saved and how to resume.
         """
         if not callable(objective) and not isinstance(objective, ExternalProgram):
             raise SettingError(f"the objective must be a function of (params, fidelity), got {objective!r}")
+        unstored = objective.runs if isinstance(objective, ExternalProgram) else Path(UNSTORED)
         if executor is not None:
             evaluate, workers = evaluator_for_executor(objective, executor, workers)
-            run_study(self, evaluate, executor, Policy(budget, workers, max_failures, retries, stop, progress))
+            policy = Policy(budget, workers, max_failures, retries, stop, progress, unstored.absolute())
+            run_study(self, evaluate, executor, policy)
             return self.best
-        policy = Policy(budget, 1 if workers is None else workers, max_failures, retries, stop, progress)
+        count = 1 if workers is None else workers
+        policy = Policy(budget, count, max_failures, retries, stop, progress, unstored.absolute())
         with local_executor(objective, policy.workers) as (evaluate, here):
             run_study(self, evaluate, here, policy)
         return self.best
@@ -451,7 +460,10 @@ class Study:
         return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """All trials as a table: number, state, fidelity, cost, value, one column per parameter, reason.
+        """All trials as a table with the columns of `fidelium export`.
+
+        They are number, state, fidelity, cost, value, one column per parameter, then measured_cost, excluded, given,
+        attempt, worker, started, finished and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
@@ -558,4 +570,6 @@ def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
 
 
 def _summary(trial: Trial) -> str:
-    return f"value {trial.value:g}" if trial.value is not None else f"failed: {(trial.reason or '').splitlines()[-1]}"
+    if trial.value is not None:
+        return f"value {trial.value:g}"
+    return ": ".join([str(trial.state), *(trial.reason or "").splitlines()[-1:]])

@@ -213,12 +213,12 @@ def finished_trials_stay_finished(case: StorageCase) -> None:
 
 
 def a_late_worker_is_refused(case: StorageCase) -> None:
-    """Only the current attempt can be finished: no result is recorded twice."""
+    """Only the last attempt can be finished: no result is recorded twice."""
     with case.stores(2) as (late, other):
         add(late, 0)
+        refused(TrialError, "finishing a trial that was never started", lambda: late.finish(0, 0, DONE))
         claim(late, "late")
         other.recover(FOREVER, ["late"], retries=5)
-        refused(TrialError, "finishing a queued trial", lambda: late.finish(0, 1, DONE))
         require_same("the second attempt", claim(other, "new").attempt, 2)
         before = other.trials()
         refused(TrialError, "finishing an old attempt", lambda: late.finish(0, 1, DONE))
@@ -226,6 +226,20 @@ def a_late_worker_is_refused(case: StorageCase) -> None:
         refused(TrialError, "finishing an attempt to come", lambda: late.finish(0, 3, DONE))
         require_same("trials after refused calls", late.trials(), before)
         require_same("the owner's value", other.finish(0, 2, DONE).value, DONE.value)
+
+
+def a_late_result_is_taken_while_nobody_runs_the_trial(case: StorageCase) -> None:
+    """A trial that is queued again, and not started since, is finished by its last attempt; nobody starts it then."""
+    with case.stores(2) as (late, other):
+        add(late, 0)
+        claim(late, "late")
+        other.recover(FOREVER, ["late"], retries=5)
+        refused(TrialError, "finishing an attempt to come", lambda: late.finish(0, 2, DONE))
+        ended = late.finish(0, 1, DONE)
+        found = (ended.state, ended.value, ended.attempt, ended.reason)
+        require_same("the finished trial", found, (TrialState.DONE, DONE.value, 1, None))
+        require_same("a claim afterwards", other.claim("new"), None)
+        refused(TrialError, "finishing it twice", lambda: other.finish(0, 1, DONE))
 
 
 def a_trial_given_back_is_started_again(case: StorageCase) -> None:
@@ -249,7 +263,10 @@ def reasons_may_hold_anything(case: StorageCase) -> None:
         for number, reason in enumerate(reasons):
             add(store, number)
             claim(store, "w")
-            kept = store.finish(number, 1, Outcome(TrialState.FAILED, reason=reason)).reason or ""
+            given_back = store.requeue(number, 1, reason).reason
+            claim(store, "w")
+            kept = store.finish(number, 2, Outcome(TrialState.FAILED, reason=reason)).reason or ""
+            require_same("the reason of a trial given back, against that of a failed one", given_back, kept)
             require_same("what another sees", other.trials()[number].reason, kept)
             kept.encode()  # halves of surrogate pairs would be refused here
             require("\0" not in kept and len(kept) < 20_000, "a reason without NUL, of less than 20,000 letters", kept)
@@ -416,6 +433,7 @@ LAWS: tuple[Law, ...] = (
     queued_trials_are_claimed_in_order,
     finished_trials_stay_finished,
     a_late_worker_is_refused,
+    a_late_result_is_taken_while_nobody_runs_the_trial,
     a_trial_given_back_is_started_again,
     charged_costs_stay,
     a_definition_is_replaced_once,

@@ -18,7 +18,7 @@ import typer.main
 import fidelium as fd
 from fidelium.cli import app as application
 from tests.chaos.inputs.base import Refused, demand
-from tests.chaos.inputs.hostile import TEXTS, encoded, mutated, number
+from tests.chaos.inputs.hostile import TEXTS, encoded, mutated, number, text
 
 _STUDY = """\
 name: plate
@@ -125,7 +125,7 @@ class Commands:
                 code = end.code
             else:
                 raise AssertionError("main() came back without an exit code")
-        _check(code, _written(out), _written(err))
+        _check(given.arguments, code, _written(out), _written(err))
 
     def _tidy_up(self) -> None:
         """The files as they were; the last command may have changed, made or deleted any."""
@@ -162,12 +162,14 @@ def _written(stream: io.TextIOWrapper) -> str:
     return buffer.getvalue().decode()
 
 
-def _check(code: Any, out: str, err: str) -> None:
+def _check(arguments: tuple[str, ...], code: Any, out: str, err: str) -> None:
     """The exit code is a documented one, and says what the output says."""
     asked = err.rstrip().endswith("interrupted")  # a question on stdin was not answered
     demand(code in (0, 1, 2) or (code == 130 and asked), f"exit code {code!r}: {err}")
     demand("Traceback" not in out + err, f"a traceback: {err[-2000:]}")
-    if code == 2:
+    if code == 2 and "check" in arguments:  # its output is the list of problems
+        demand("error: " in err or "problem" in out, f"exit code 2 with {out!r} and {err!r}")
+    elif code == 2:
         demand("error: " in err and not out.strip(), f"exit code 2 with {out!r} and {err!r}")
     if code == 1:
         demand(bool(err.strip() or out.strip()), "exit code 1 without a word")
@@ -177,7 +179,7 @@ def _check(code: Any, out: str, err: str) -> None:
 
 def _value(chance: random.Random, command: str, parameter: str) -> str:
     if parameter in ("where", "study"):
-        return "empty.yaml" if command in _MODELS else chance.choice((*_WHERE, chance.choice(TEXTS)))
+        return "empty.yaml" if command in _MODELS else chance.choice((*_WHERE, text(chance)))
     if chance.random() < 0.3:
         good = (
             "old.csv",
@@ -198,7 +200,7 @@ def _value(chance: random.Random, command: str, parameter: str) -> str:
     if chance.random() < 0.3:
         value = number(chance)
         return "9" * 4000 if isinstance(value, int) and abs(value) > 10**300 else str(value)
-    return chance.choice(TEXTS)
+    return text(chance)
 
 
 def _walk(command: Any, path: tuple[str, ...]) -> list[tuple[str, list[Any]]]:

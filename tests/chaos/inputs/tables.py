@@ -33,6 +33,7 @@ class Table:
     use: str
     fidelity: str | None
     columns: dict[str, str]
+    skip_bad: bool = False
 
 
 class Tables:
@@ -47,7 +48,8 @@ class Tables:
         document = _GOOD if chance.random() < 0.7 else _table(chance)
         columns = {"value": text(chance)} if chance.random() < 0.05 else {}
         use = chance.choice(("observations", "observations", "designs"))
-        return Table(encoded(chance, mutated(chance, document)), use, chance.choice((None, None, "fine")), columns)
+        content, fidelity = encoded(chance, mutated(chance, document)), chance.choice((None, None, "fine"))
+        return Table(content, use, fidelity, columns, skip_bad=chance.random() < 0.3)
 
     def try_out(self, given: Table | tuple[str, ...]) -> None:
         if isinstance(given, tuple):
@@ -58,7 +60,8 @@ class Tables:
             for params in read_designs(self.path, _SPACE):
                 _check(params)
             return
-        for row in read_observations(self.path, _SPACE, _LADDER, given.fidelity, given.columns):
+        rows, _ = read_observations(self.path, _SPACE, _LADDER, given.fidelity, given.columns, skip_bad=given.skip_bad)
+        for row in rows:
             _check(row.params)
             demand(row.fidelity in _LADDER.names and isfinite(row.value), f"an invalid row was read: {row}")
 

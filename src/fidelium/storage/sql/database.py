@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Double, Engine, QueuePool, cast, create_engine, event, extract, func, select
@@ -18,7 +19,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from fidelium.errors import StorageError, UnsureError
 from fidelium.storage.memory import Clock
-from fidelium.storage.sql.errors import explained, is_conflict, is_loss
+from fidelium.storage.sql.errors import explained, is_conflict, is_loss, is_restart
+from fidelium.storage.sql.sqlite import connect_sqlite, is_read_only
 from fidelium.storage.sql.url import Address
 
 Result = TypeVar("Result")
@@ -31,10 +33,7 @@ PAUSES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SERVER_OPTIONS = {"connect_timeout": 10, "application_name": "fidelium"}
 """Defaults that the URL may override."""
 
-_SQLITE_OPTIONS = {"timeout": 20.0, "check_same_thread": False}
-"""Seconds that SQLite waits for others before it calls the database locked; and the lock below guards the threads."""
-
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
+_ONE_CONNECTION: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0}
 _SERVER_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 _WRITES = "fidelium_writes"
 
@@ -109,20 +108,24 @@ class Database:
         self._lock.release()
 
     def _run(self, work: Work[Result], *, writes: bool) -> Result:
-        with self._lock:
-            if self._closed:
-                raise StorageError(f"storage {self.address} was closed; open it again")
-            pauses = iter(PAUSES)
-            while True:
+        pauses = iter(PAUSES)
+        while True:
+            with self._lock:  # not while pausing: other threads can go on, or close the database
+                if self._closed:
+                    raise StorageError(f"storage {self.address} was closed; open it again")
                 try:
                     return self._once(work, writes)
                 except SQLAlchemyError as error:
                     pause = next(pauses, None)
                     if pause is None or not self._may_try_again(error):
-                        raise explained(error, str(self.address)) from None
-                self._pause(pause)
+                        raise explained(error, self.address) from None
+                except UnicodeDecodeError:  # SQLite quotes what it found where a name should be
+                    raise StorageError(f"storage {self.address}: the file is damaged; restore a backup") from None
+            self._pause(pause)
 
     def _once(self, work: Work[Result], writes: bool) -> Result:
+        if self.address.file is not None and is_read_only(self.address.file):
+            self._engine.dispose()  # what was opened before may have been opened as a file that nobody writes
         with self._engine.connect() as connection:  # leaving without a commit rolls back
             self._was_reached = True
             transaction = connection.execution_options(**{_WRITES: writes}).begin()
@@ -136,8 +139,8 @@ class Database:
             return result
 
     def _may_try_again(self, error: SQLAlchemyError) -> bool:
-        """If others were in the way; or if a server is away that was there before: else the URL may be wrong."""
-        return is_conflict(error) or (is_loss(error) and self._was_reached)
+        """If others were in the way, or a server is away that was there before or restarts: else the URL is wrong."""
+        return is_conflict(error) or (is_loss(error) and self._was_reached) or is_restart(error)
 
     def _unsure(self) -> UnsureError:
         return UnsureError(
@@ -147,33 +150,25 @@ class Database:
 
 
 def _engine(address: Address, foreign_keys: bool = True) -> Engine:
-    server = address.file is None
-    wanted = _SERVER_OPTIONS if server else _SQLITE_OPTIONS
+    file = address.file
+    options = {name: value for name, value in _SERVER_OPTIONS.items() if name not in address.url.query}
     try:
-        engine = create_engine(
-            address.url,
-            connect_args={name: value for name, value in wanted.items() if name not in address.url.query},
-            poolclass=QueuePool,
-            pool_size=1,
-            max_overflow=0,
-            isolation_level="READ COMMITTED" if server else "SERIALIZABLE",
-        )
+        if file is not None:
+            connect = partial(connect_sqlite, file, foreign_keys=foreign_keys)
+            engine = create_engine(address.url, creator=connect, isolation_level="SERIALIZABLE", **_ONE_CONNECTION)
+        else:
+            engine = create_engine(
+                address.url, connect_args=options, isolation_level="READ COMMITTED", **_ONE_CONNECTION
+            )
     except ImportError:
         raise StorageError(
             f"storage {address} needs psycopg; install it with: pip install 'fidelium[postgres]'"
         ) from None
     except SQLAlchemyError as error:
-        raise explained(error, str(address)) from None
-    if not server:
-        event.listen(engine, "connect", lambda connection, _: _prepare_sqlite(connection, foreign_keys))
+        raise explained(error, address) from None
+    if file is not None:
         event.listen(engine, "begin", _begin_sqlite)
     return engine
-
-
-def _prepare_sqlite(connection: Any, foreign_keys: bool) -> None:
-    connection.isolation_level = None  # Python's driver leaves BEGIN to us
-    for pragma in (*_PRAGMAS, f"foreign_keys={int(foreign_keys)}"):
-        connection.execute(f"PRAGMA {pragma}").close()
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from fidelium.errors import StorageError
+from fidelium.errors import StorageError, StorageUnavailableError
+from fidelium.storage.sql.url import Address
 
 _CONFLICTS = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 """Nothing was done because of others: busy, locked, serialisation failure, deadlock, lock not available."""
 
-_LOSSES = ("08", "57P01", "57P02", "57P03")
-"""The connection is gone: connection exceptions, server shut down, crashed, or starting."""
+_RESTARTS = ("57P01", "57P02", "57P03")
+"""The server is shut down, crashed, or starting."""
+
+_LOSSES = ("08", *_RESTARTS)
+"""The connection is gone: connection exceptions, and the same."""
+
+_PASSING = ("SQLITE_FULL", "SQLITE_IOERR", "53")
+"""What may work later beside these: a full disk, a disk that fails, a server without memory or free connections."""
 
 _ADVICE = {
     "SQLITE_BUSY": "another program has held it for too long; end that program, or copy the file and use the copy",
@@ -32,8 +39,14 @@ _ADVICE = {
 }
 """By the start of SQLite's or PostgreSQL's error code."""
 
+_DAMAGED = ("no such table", "no such column", "Could not decode to UTF-8")
+"""What SQLite says of tables that are there only in part, with its most general code or none."""
+
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
 """While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
+
+_RESTARTING = ("refused", "Is the server running", "starting up", "shutting down", "not yet accepting", "recovery mode")
+"""What a server, or its host, says to a new connection while it restarts."""
 
 _UNREACHABLE = "the server cannot be reached; check that it runs, and fix host and port in the URL"
 
@@ -49,21 +62,33 @@ def is_conflict(error: SQLAlchemyError) -> bool:
     return code_of(error).startswith(_CONFLICTS)
 
 
+def is_restart(error: SQLAlchemyError) -> bool:
+    """Whether a server refuses a connection as it does while it restarts; not if the URL is wrong in another way."""
+    said = str(getattr(error, "orig", ""))
+    return code_of(error).startswith(_RESTARTS) or (
+        _is_refused_connection(error) and any(words in said for words in _RESTARTING)
+    )
+
+
 def is_loss(error: SQLAlchemyError) -> bool:
     """Whether the server cannot be reached, or not any more."""
     lost = isinstance(error, DBAPIError) and error.connection_invalidated
     return lost or code_of(error).startswith(_LOSSES) or _is_refused_connection(error)
 
 
-def explained(error: SQLAlchemyError, where: str) -> StorageError:
-    """The error with what to do about it."""
+def explained(error: SQLAlchemyError, where: Address) -> StorageError:
+    """The error with what to do about it, and without passwords."""
     advice = _advice(error)
-    said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-    return StorageError(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
+    said = where.without_secrets(" ".join(str(getattr(error, "orig", None) or error).split()))[:300]
+    passing = is_conflict(error) or is_loss(error) or code_of(error).startswith(_PASSING)
+    kind = StorageUnavailableError if passing else StorageError
+    return kind(f"storage {where}: {advice} ({said})" if advice else f"storage {where} failed: {said}")
 
 
 def _advice(error: SQLAlchemyError) -> str | None:
     code = code_of(error)
+    if code == "SQLITE_ERROR" and any(words in str(getattr(error, "orig", "")) for words in _DAMAGED):
+        return "the tables are damaged; restore a backup"
     if _is_refused_connection(error):
         said = str(getattr(error, "orig", ""))
         code = next((found for words, found in _IN_WORDS.items() if words in said), "")

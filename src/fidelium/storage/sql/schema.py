@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, insert, inspect, select, text
 
 from fidelium.errors import StorageError
 from fidelium.storage.sql.database import Database
-from fidelium.storage.sql.tables import METADATA, SCHEMA
+from fidelium.storage.sql.tables import METADATA, SCHEMA, STUDIES
 from fidelium.storage.sql.url import Address, parse_address
 
 CURRENT = 2
@@ -18,6 +19,9 @@ CURRENT = 2
 
 _LOCK_KEY = 6_344_725_261_019
 """The advisory lock that is held on a server while tables or studies are created; any number will do."""
+
+
+_VERSION = re.compile("[0-9]{1,9}")
 
 
 def version_in(connection: Connection) -> int:
@@ -28,10 +32,13 @@ def version_in(connection: Connection) -> int:
     """
     if not inspect(connection).has_table(SCHEMA.name):
         return 0
-    version = connection.execute(select(SCHEMA.c.version_num)).scalar()
-    if version is not None and not version.isdigit():
-        raise StorageError(f"the table {SCHEMA.name} holds {version!r}, which is not a version of fidelium; fix it")
-    return int(version or 0)
+    versions = connection.execute(select(SCHEMA.c.version_num)).scalars().all()
+    if not versions and not inspect(connection).has_table(STUDIES.name):
+        return 0
+    if len(versions) != 1 or not isinstance(versions[0], str) or not _VERSION.fullmatch(versions[0]):
+        held = ", ".join(map(repr, versions))[:80] or "nothing"
+        raise StorageError(f"the table {SCHEMA.name} holds {held}, which is not a version of fidelium; fix it")
+    return int(versions[0])
 
 
 def check_version(version: int, address: Address) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,12 +17,32 @@ from fidelium.history import Change, Trial
 from fidelium.storage import transitions
 from fidelium.storage.base import Action, Outcome, never
 from fidelium.storage.memory import Clock
-from fidelium.storage.serialise import bounded_reason, checked_name, definition_of, definition_text, unknown_study
+from fidelium.storage.serialise import bounded_reason, checked_name, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
 from fidelium.storage.sql.database import Database
+from fidelium.storage.sql.rows import (
+    COUNT,
+    NAME,
+    NUMBER,
+    TEXT,
+    cell,
+    change_of,
+    damaged,
+    fixed_columns,
+    life_columns,
+    stored_definition,
+    trial_of,
+)
 from fidelium.storage.sql.schema import check_version, lock_catalogue, make_tables, version_in
-from fidelium.storage.sql.tables import change_of, fixed_columns, life_columns, trial_of
 from fidelium.storage.sql.url import Address, parse_address
+
+_STUDY_COLUMNS = {
+    "version": COUNT,
+    "trial_count": COUNT,
+    "turn_holder": TEXT.or_nothing(),
+    "turn_until": NUMBER,
+}
+"""What every write relies on."""
 
 
 @dataclass
@@ -46,6 +67,7 @@ class SqlStudy:
         self._database = database
         self._id = study_id
         self._seen = _Seen(definition)
+        self._place = f"study {definition.stored_name!r} in {database.address}"  # for messages
 
     @property
     def definition(self) -> StudyDefinition:
@@ -115,7 +137,8 @@ class SqlStudy:
         def work(connection: Connection) -> None:
             self._lock(connection)
             record = connection.execute(sql.RECORD, {"of_study": self._id}).scalar_one()
-            transitions.check_redefinition(definition_of(self.definition.stored_name, record), definition)
+            stored = stored_definition(self.definition.stored_name, record, str(self._database.address))
+            transitions.check_redefinition(stored, definition)
             if record != text:
                 self._update(connection, record=text)
                 now = self._database.now(connection)
@@ -126,9 +149,9 @@ class SqlStudy:
 
     def changes(self) -> tuple[Change, ...]:
         def work(connection: Connection) -> tuple[Change, ...]:
-            if connection.execute(sql.STUDY_EXISTS, {"of_study": self._id}).first() is None:
-                raise self._deleted()
-            return tuple(map(change_of, connection.execute(sql.CHANGES_OF_STUDY, {"of_study": self._id})))
+            self._count(connection)
+            rows = connection.execute(sql.CHANGES_OF_STUDY, {"of_study": self._id})
+            return tuple(change_of(row, self._place) for row in rows)
 
         return self._database.read(work)
 
@@ -180,18 +203,33 @@ class SqlStudy:
 
     def _costs(self, connection: Connection) -> dict[float, int]:
         """How many trials there are of each cost."""
-        return {row.cost: row.runs for row in connection.execute(sql.COSTS, {"of_study": self._id})}
+        rows = connection.execute(sql.COSTS, {"of_study": self._id})
+        return {cell(row, "cost", NUMBER, f"a trial of {self._place}"): row.runs for row in rows}
 
     def _refreshed(self, connection: Connection) -> tuple[Trial, ...]:
         """All trials, after reading what changed; writers take turns, so a version is complete when it is seen."""
-        if connection.execute(sql.STUDY_EXISTS, {"of_study": self._id}).first() is None:
-            raise self._deleted()
-        seen = self._seen
+        count, seen, place = self._count(connection), self._seen, self._place
         rows = connection.execute(sql.NEWER_TRIALS, {"of_study": self._id, "seen": seen.version}).all()
+        trials, version = list(seen.trials), seen.version
         for row in rows:
-            seen.trials[row.number : row.number + 1] = [trial_of(row, seen.definition.ladder)]
-        seen.version = max([seen.version, *(row.version for row in rows)])
-        return tuple(seen.trials)
+            trial, of_trial = trial_of(row, seen.definition, place), cell(row, "version", COUNT, place)
+            if trial.number > len(trials):
+                raise damaged(place, f"trial {len(trials)} is missing")
+            if of_trial > cell(row, "newest", COUNT, place):
+                raise damaged(f"trial {trial.number} of {place}", f"version is {of_trial}, newer than the study")
+            trials[trial.number : trial.number + 1] = [trial]
+            version = max(version, of_trial)
+        if len(trials) < count:
+            raise damaged(place, f"it should have {count} trials, but number {len(trials)} is missing")
+        seen.trials, seen.version = trials, version
+        return tuple(trials)
+
+    def _count(self, connection: Connection) -> int:
+        """How many trials the study has."""
+        row = connection.execute(sql.TRIAL_COUNT, {"of_study": self._id}).first()
+        if row is None:
+            raise self._deleted()
+        return cell(row, "trial_count", COUNT, self._place)
 
     def _change(self, number: int, attempt: int, change: Callable[[Trial, float], Trial]) -> Trial:
         def work(connection: Connection) -> Trial:
@@ -206,6 +244,8 @@ class SqlStudy:
         row = connection.execute(sql.LOCK_STUDY, {"of_study": self._id}).first()
         if row is None:
             raise self._deleted()
+        for column, kind in _STUDY_COLUMNS.items():
+            cell(row, column, kind, self._place)
         return row
 
     def _find(self, connection: Connection, study: Row[Any, Any, Any, Any], number: int) -> Trial | None:
@@ -219,7 +259,7 @@ class SqlStudy:
 
     def _select(self, connection: Connection, statement: Any, **values: int) -> Sequence[Trial]:
         rows = connection.execute(statement, {"of_study": self._id, **values})
-        return [trial_of(row, self.definition.ladder) for row in rows]
+        return [trial_of(row, self.definition, self._place) for row in rows]
 
     def _save(self, connection: Connection, study: Row[Any, Any, Any, Any], trial: Trial) -> Trial:
         version = study.version + 1
@@ -260,13 +300,15 @@ class SqlStorage:
         name = checked_name(definition.stored_name)
         columns = {"name": name, "record": definition_text(definition)}
         columns |= {"version": 0, "trial_count": 0, "turn_until": 0.0}
+        if self._row(name) is not None:  # also where nothing can be written
+            raise _taken(name)
 
         def work(connection: Connection) -> int:
             lock_catalogue(connection)
             if not self._has_tables:
                 check_version(make_tables(connection), self._address)
             if connection.execute(sql.FIND_STUDY, {"called": name}).first() is not None:
-                raise StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
+                raise _taken(name)
             connection.execute(sql.CREATE_STUDY, columns)
             return connection.execute(sql.FIND_STUDY, {"called": name}).one().id
 
@@ -276,12 +318,13 @@ class SqlStorage:
 
     def open(self, name: str) -> SqlStudy:
         row = self._found(name)
-        return SqlStudy(self._database, row[0], definition_of(name, row[1]))
+        return SqlStudy(self._database, row[0], stored_definition(name, row[1], str(self._address)))
 
     def names(self) -> tuple[str, ...]:
         if not self._look_for_tables():
             return ()
-        return self._database.read(lambda connection: tuple(connection.execute(sql.NAMES).scalars()))
+        rows = self._database.read(lambda connection: connection.execute(sql.NAMES).all())
+        return tuple(cell(row, "name", NAME, f"a study in {self._address}") for row in rows)
 
     def delete(self, name: str) -> None:
         study_id, _ = self._found(name)
@@ -297,11 +340,15 @@ class SqlStorage:
 
     def _found(self, name: str) -> tuple[int, str]:
         """Key and definition of the study of this name."""
-        if _is_name(name) and self._look_for_tables():
-            row = self._database.read(lambda connection: connection.execute(sql.FIND_STUDY, {"called": name}).first())
-            if row is not None:
-                return row.id, row.record
-        raise unknown_study(name, self.names())
+        row = self._row(name) if _is_name(name) else None
+        if row is None:
+            raise unknown_study(name, self.names())
+        return row.id, row.record
+
+    def _row(self, name: str) -> Row[int, str] | None:
+        if not self._look_for_tables():
+            return None
+        return self._database.read(lambda connection: connection.execute(sql.FIND_STUDY, {"called": name}).first())
 
     def _look_for_tables(self) -> bool:
         """Whether there are tables, of the current version; another process may have created them since."""
@@ -311,6 +358,10 @@ class SqlStorage:
                 check_version(version, self._address)
                 self._has_tables = True
         return self._has_tables
+
+
+def _taken(name: str) -> StudyExistsError:
+    return StudyExistsError(f"study {name!r} exists already; open it, or choose another name")
 
 
 def _is_name(name: str) -> bool:
@@ -323,7 +374,7 @@ def _is_name(name: str) -> bool:
 def _check_folder(address: Address) -> None:
     if address.file is None:
         return
-    if not address.file.parent.is_dir():
+    if not os.path.isdir(address.file.parent):  # unlike Path.is_dir, no error for a name that is too long
         raise StorageError(f"storage {address}: there is no folder {str(address.file.parent)!r}; create it first")
-    if address.file.is_dir():
+    if os.path.isdir(address.file):
         raise StorageError(f"storage {address}: this is a folder; pass the name of a file")

@@ -6,8 +6,6 @@ last change, so that a reader asks only for what is newer than what it has.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -18,7 +16,6 @@ from sqlalchemy import (
     Integer,
     MetaData,
     PrimaryKeyConstraint,
-    Row,
     String,
     Table,
     Text,
@@ -31,10 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from fidelium.fidelity import FidelityLadder
-from fidelium.history import Change, Trial, TrialState
-from fidelium.storage.serialise import LONGEST_NAME, params_of, params_text
-from fidelium.storage.transitions import charged
+from fidelium.history import TrialState
+from fidelium.storage.serialise import LONGEST_NAME
 
 METADATA = MetaData()
 
@@ -110,7 +105,7 @@ FIND_STUDY = select(_STUDY.id, _STUDY.record).where(_STUDY.name == bindparam("ca
 NAMES = select(_STUDY.name).order_by(_STUDY.id)
 DELETE_STUDY = delete(STUDIES).where(_STUDY.id == bindparam("of_study"))  # its trials and changes go with it
 
-STUDY_EXISTS = select(_STUDY.id).where(_STUDY.id == bindparam("of_study"))
+TRIAL_COUNT = select(_STUDY.trial_count).where(_STUDY.id == bindparam("of_study"))
 RECORD = select(_STUDY.record).where(_STUDY.id == bindparam("of_study"))
 LOCK_STUDY = (  # SQLite knows no FOR UPDATE and leaves it out: BEGIN IMMEDIATE has locked everything
     select(_STUDY.version, _STUDY.trial_count, _STUDY.turn_holder, _STUDY.turn_until)
@@ -130,65 +125,13 @@ BEAT = (
     .where(_OF_STUDY, _RUNNING, _TRIAL.worker == bindparam("by_worker"), _TRIAL.heartbeat.is_not(None))
     .values(heartbeat=bindparam("now"), version=bindparam("new_version"))  # a heartbeat is a change like any other
 )
-NEWER_TRIALS = select(TRIALS).where(_OF_STUDY, _TRIAL.version > bindparam("seen")).order_by(_TRIAL.number)
+NEWER_TRIALS = (
+    select(TRIALS, _STUDY.version.label("newest"))
+    .join(STUDIES, _STUDY.id == _TRIAL.study_id)
+    .where(_OF_STUDY, _TRIAL.version > bindparam("seen"))
+    .order_by(_TRIAL.number)
+)
 
 ADD_CHANGE = insert(CHANGES)
 CHANGES_OF_STUDY = select(CHANGES).where(_CHANGE.study_id == bindparam("of_study")).order_by(_CHANGE.number)
 CHANGE_COUNT = select(func.count()).where(_CHANGE.study_id == bindparam("of_study"))
-
-
-def trial_of(row: Row[Any], ladder: FidelityLadder) -> Trial:
-    """The trial in a row."""
-    trial = Trial(
-        number=row.number,
-        params=params_of(row.params),
-        fidelity=ladder[row.fidelity],
-        state=TrialState(row.state),
-        value=row.value,
-        reason=row.reason,
-        given=row.given,
-        attempt=row.attempt,
-        worker=row.worker,
-        started=row.started,
-        heartbeat=row.heartbeat,
-        finished=row.finished,
-        measured_cost=row.measured_cost,
-        excluded=row.excluded,
-    )
-    return charged(trial, trial.fidelity, row.cost)
-
-
-def change_of(row: Row[Any]) -> Change:
-    """The change in a row."""
-    return Change(row.at, row.who, row.action, row.trial, row.reason)
-
-
-def fixed_columns(trial: Trial, ladder: FidelityLadder) -> dict[str, Any]:
-    """What of a trial never changes.
-
-    Raises:
-        StorageError: if a parameter's value cannot be stored.
-    """
-    return {
-        "number": trial.number,
-        "params": params_text(trial.params),
-        "fidelity": ladder.index(trial.fidelity),
-        "given": trial.given,
-        "cost": trial.cost,
-    }
-
-
-def life_columns(trial: Trial) -> dict[str, Any]:
-    """What of a trial changes during its life."""
-    return {
-        "state": trial.state.value,
-        "value": trial.value,
-        "reason": trial.reason,
-        "attempt": trial.attempt,
-        "worker": trial.worker,
-        "started": trial.started,
-        "heartbeat": trial.heartbeat,
-        "finished": trial.finished,
-        "measured_cost": trial.measured_cost,
-        "excluded": trial.excluded,
-    }
