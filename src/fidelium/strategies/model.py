@@ -28,6 +28,7 @@ REPEATS = 0.05
 _POOL = 512
 _STARTS = 8
 _NEAR = 12
+_TOPS = 12  # the best designs of all fidelities, four of each on ladders of up to three
 
 Criterion = Callable[[Posterior, Point], Scalar]
 """The value of a design at the target that is maximised."""
@@ -102,7 +103,8 @@ class PosteriorModel:
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
-        tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:4]] for seen in self.history.inside])
+        count = max(1, _TOPS // max(3, len(self.history.ladder)))
+        tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:count]] for seen in self.history.inside])
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.snap(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), tops, near])
