@@ -59,3 +59,11 @@ def test_runs_of_one_design_that_differ_are_noise_whatever_the_model_says():
     known = observed_designs(observations, posterior, np.full(4, 1e-3), 0.05)
     assert known.mean.tolist() == [1.5, 2.0]
     assert known.std.tolist() == [0.3, 0.0]
+
+
+def test_a_model_that_is_too_hopeful_of_the_best_observed_design_is_not_trusted_beside_it():
+    observed = Expected(np.array([[0.2]]), np.array([-225.653]), np.array([0.0]), believed=np.array([-223.0]))
+    near = Expected(np.array([[0.21]]), np.array([-222.9]), np.array([1.2]))
+    assert recommended(near, observed)[1]  # it leads the observed value by 2.3 deviations, but not what was believed
+    better = Expected(np.array([[0.5]]), np.array([-221.0]), np.array([1.2]))
+    assert not recommended(better, observed)[1]

@@ -28,15 +28,23 @@ class Expected:
         unit_x: a design in each row.
         mean: of the target.
         std: of the target; of what a run would give, for a design that has not been run.
+        believed: the model's own mean, where `mean` is a value that was observed; `mean` if None.
     """
 
     unit_x: Values
     mean: Values
     std: Values
+    believed: Values | None = None
 
     def at(self, row: int) -> Expected:
         """One of the designs."""
-        return Expected(self.unit_x[[row]], self.mean[[row]], self.std[[row]])
+        believed = None if self.believed is None else self.believed[[row]]
+        return Expected(self.unit_x[[row]], self.mean[[row]], self.std[[row]], believed)
+
+    @property
+    def level(self) -> Values:
+        """What another design must be expected above: where the model is too hopeful here, it may be so there, too."""
+        return self.mean if self.believed is None else np.maximum(self.mean, self.believed)
 
 
 def observed_designs(seen: Observations, posterior: Expected, noise_std: Values, repeats: float) -> Expected:
@@ -57,7 +65,8 @@ def observed_designs(seen: Observations, posterior: Expected, noise_std: Values,
     np.maximum.at(highest, which, seen.y)
     exact = (lowest == highest) & (noise_std[first] <= repeats)
     mean = np.where(exact, highest, posterior.mean[first])
-    return Expected(seen.unit_x[first], mean, np.where(exact, 0.0, posterior.std[first]))
+    std = np.where(exact, 0.0, posterior.std[first])
+    return Expected(seen.unit_x[first], mean, std, posterior.mean[first])
 
 
 def surest(designs: Expected) -> Expected:
@@ -81,6 +90,6 @@ def recommended(new: Expected, observed: Expected) -> tuple[Expected, bool]:
     if not len(new.mean):
         return best, True
     # P(f(x) > f(best)) = Phi(lead / sqrt(var + var of the best)); both are normal, and taken to be independent
-    lead = (new.mean - best.mean) / np.sqrt(new.std**2 + best.std**2 + np.finfo(float).tiny)
+    lead = (new.mean - best.level) / np.sqrt(new.std**2 + best.std**2 + np.finfo(float).tiny)
     row = int(np.argmax(np.where(lead >= SURE, new.mean - new.std, -math.inf)))
     return (new.at(row), False) if lead[row] >= SURE else (best, True)
