@@ -17,6 +17,7 @@ from tests.chaos.inputs.base import Refused
 from tests.chaos.kills import LANES, Campaign
 from tests.chaos.progress import progress
 from tests.chaos.report import Outcome
+from tests.chaos.verdict import Finding
 
 
 def main(arguments: list[str]) -> int:
@@ -59,11 +60,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kill(campaign: Campaign) -> None:
+    told: list[Finding] = []
     with progress("kills", campaign.kills) as show:
 
         def note(now: Campaign) -> None:
-            found = sum(len(verdict.findings) for verdict in now.verdicts)
-            show(now.quota.taken, f"{len(now.verdicts)} studies ended, {found} findings")
+            found = [finding for verdict in now.verdicts for finding in verdict.findings]
+            for finding in found[len(told) :]:
+                print(f"finding: {finding}", file=sys.stderr, flush=True)
+            told[:] = found
+            show(now.quota.taken, f"{len(now.verdicts)} studies ended, {len(found)} findings")
 
         campaign.report = note
         campaign.run()

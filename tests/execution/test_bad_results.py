@@ -6,9 +6,11 @@ import asyncio
 import json
 import math
 import os
+import pickle
 import signal
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fidelium as fd
-from fidelium.errors import EvaluationError, SetupError
-from fidelium.execution.base import FunctionEvaluator, Measurement, parse_number
+from fidelium.errors import EvaluationError, SetupError, UnreadableResultError
+from fidelium.execution.base import FunctionEvaluator, Measurement, answer, parse_number
 from fidelium.execution.command import Command
 from fidelium.execution.failures import classified, read_result
 from fidelium.execution.invocation import ExitStatus, Invocation, Step
@@ -385,3 +387,19 @@ def test_a_module_is_looked_for():
     PythonFunction("os.path", "getsize").check()
     with pytest.raises(fd.FideliumError, match=r"there is no module 'no_such\.module'"):
         PythonFunction("no_such.module", "mass").check()
+
+
+def test_an_executor_gets_failures_as_values_and_whatever_else_is_raised():
+    lost = UnreadableResultError("no result.json")
+    lost.folder = "runs/00007-fine"
+
+    def evaluate(trial: Trial) -> Measurement:
+        if trial.number == 7:
+            raise lost
+        raise SetupError("the disk is full") if trial.number == 8 else MemoryError
+
+    sent = pickle.loads(pickle.dumps(answer(evaluate, TRIAL)))
+    assert (type(sent), str(sent), sent.folder) == (UnreadableResultError, "no result.json", "runs/00007-fine")
+    assert isinstance(answer(evaluate, replace(TRIAL, number=8)), SetupError)
+    with pytest.raises(MemoryError):  # the process is unwell: that is not the trial's failure
+        answer(evaluate, replace(TRIAL, number=9))

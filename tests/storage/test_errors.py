@@ -328,6 +328,10 @@ def test_a_server_that_stops_during_the_first_words_with_it_is_waited_for():
     said = psycopg.errors.AdminShutdown("terminating connection due to administrator command")
     assert is_restart(DBAPIError("select pg_catalog.version()", {}, said))
     assert not is_restart(DBAPIError("select 1", {}, psycopg.errors.UndefinedTable("no such table")))
+    killed = (
+        "connection failed: server closed the connection unexpectedly; this probably means it terminated abnormally"
+    )
+    assert is_restart(DBAPIError("", {}, psycopg.OperationalError(killed)))
 
 
 def test_a_wrong_database_user_or_host_is_not_tried_again(postgres):

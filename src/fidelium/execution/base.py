@@ -78,6 +78,22 @@ Evaluator = Callable[[Trial], Measurement]
 It raises `SetupError` if the fault is not the design's: the trial is queued again and the run stops.
 """
 
+Answer = Measurement | EvaluationError | SetupError
+"""How an evaluation ended."""
+
+
+def answer(evaluate: Evaluator, trial: Trial) -> Answer:
+    """Evaluate a trial, and return its failure as well: this is what an executor runs.
+
+    Dask runs a call again if its worker dies before the result was fetched. If the second run raised an exception, the
+    future of Dask's executor would never end.
+    """
+    try:
+        return evaluate(trial)
+    except (EvaluationError, SetupError) as error:
+        return error.with_traceback(None)
+
+
 Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
 """The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value and the measured
 cost, `{"value": 1.2, "cost": 3.4}`."""

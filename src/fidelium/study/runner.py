@@ -29,7 +29,7 @@ from fidelium.errors import (
     TrialError,
     UnreadableResultError,
 )
-from fidelium.execution.base import Evaluator, Measurement
+from fidelium.execution.base import Answer, Evaluator, Measurement, answer
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.storage.base import Outcome
@@ -148,7 +148,7 @@ class _Loop:
     recorder: Recorder
     now: Snapshot
     outage: Outage = field(default_factory=Outage)
-    running: dict[Future[Measurement], Trial] = field(default_factory=dict)
+    running: dict[Future[Answer], Trial] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     failures: int = 0
     last_reason: str = ""
@@ -261,11 +261,11 @@ class _Loop:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        pending: Future[Measurement] = Future()
+        pending: Future[Answer] = Future()
         self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
         with suppress(StorageUnavailableError):  # the bar reads the storage
             self.report.started(trial)
-        future = self.executor.submit(self.evaluate, trial)
+        future = self.executor.submit(answer, self.evaluate, trial)
         self.running[future] = self.running.pop(pending)
 
     def _may_start(self) -> bool:
@@ -289,7 +289,7 @@ class _Loop:
 
     # --- what came out ---
 
-    def _last_result(self, future: Future[Measurement], trial: Trial) -> Ended:
+    def _last_result(self, future: Future[Answer], trial: Trial) -> Ended:
         """What came out of a trial when the loop ends; it is given back if it is still running."""
         future.cancel()
         with suppress(BaseException):
@@ -297,7 +297,7 @@ class _Loop:
                 return self._result(future, trial)
         return Ended(trial, reason=INTERRUPTED)
 
-    def _result(self, future: Future[Measurement], trial: Trial) -> Ended:
+    def _result(self, future: Future[Answer], trial: Trial) -> Ended:
         """How the evaluation of a trial ended.
 
         Raises:
@@ -305,8 +305,10 @@ class _Loop:
         """
         error = CancelledError("the executor cancelled it") if future.cancelled() else future.exception()
         if error is None:
-            measured = future.result()
-            return Ended(trial, Outcome(TrialState.DONE, measured.value, measured_cost=measured.cost))
+            ended = future.result()
+            if isinstance(ended, Measurement):
+                return Ended(trial, Outcome(TrialState.DONE, ended.value, measured_cost=ended.cost))
+            error = ended
         if isinstance(error, SetupError):
             return self._set_up_wrongly(trial, error)
         if isinstance(error, UnreadableResultError) and trial.attempt == 1 and not self._has_value(trial):

@@ -45,7 +45,16 @@ _DAMAGED = ("no such table", "no such column", "Could not decode to UTF-8")
 _IN_WORDS = {"password": "28", "authentication": "28", 'role "': "28", "does not exist": "3D000", "too many": "53300"}
 """While connecting, PostgreSQL gives no code: the first phrase found in its message decides."""
 
-_RESTARTING = ("refused", "Is the server running", "starting up", "shutting down", "not yet accepting", "recovery mode")
+_RESTARTING = (
+    "refused",
+    "Is the server running",
+    "starting up",
+    "shutting down",
+    "not yet accepting",
+    "recovery mode",
+    "closed the connection unexpectedly",
+    "reset by peer",
+)
 """What a server, or its host, says to a new connection while it restarts."""
 
 _UNREACHABLE = "the server cannot be reached; check that it runs, and fix host and port in the URL"
