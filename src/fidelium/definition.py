@@ -44,6 +44,8 @@ class StudyDefinition:
         initial: points of the initial design, for every fidelity by name.
         name: what the user calls the study, unique in its storage.
         default_initial: whether the user left the initial design to us: then it takes a third of a budget at most.
+        limits: the budget and the timeouts of a study file, by what they are called: recorded, so that a change is
+            noticed, and not used otherwise.
 
     Raises:
         FideliumError: of the kind that fits, with the name of the first invalid argument as `setting`.
@@ -58,6 +60,7 @@ class StudyDefinition:
     initial: Mapping[str, int] = field(default_factory=dict)
     name: str | None = None
     default_initial: bool = False
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         with _about("strategy"):

@@ -319,7 +319,8 @@ def test_a_changed_file_is_taken_up_with_a_line_for_every_difference(call, study
     assert load_study(f"sqlite:///{tmp_path}/parabola.db").changes() == ()  # looking changes nothing
     answer = call("run", path)
     assert answer.code == 0
-    first, second, third, fourth, *_ = answer.err.splitlines()
+    first, second, budget, third, fourth, *_ = answer.err.splitlines()
+    assert budget == f"changed: budget: 12 -> 24; {len(trials)} trials kept"
     assert first == f"changed: bounds of x: 0..1 -> 0.4..2; {len(trials)} trials kept"
     assert second == f"changed: cost of fine: 5 -> 6 for new trials; {len(trials)} trials kept"
     assert third.startswith("changed: ")
@@ -331,6 +332,22 @@ def test_a_changed_file_is_taken_up_with_a_line_for_every_difference(call, study
     assert all(study.space.contains(trial.params) for trial in study.trials[len(trials) :])
     assert study.spent == 24
     assert [change.action for change in study.changes()] == ["redefine"]
+
+
+def test_a_changed_timeout_or_budget_is_said_and_recorded(call, study_file, tmp_path) -> None:
+    path = study_file(6)
+    assert call("run", path).code == 0
+    text = path.read_text()
+    path.write_text(f"timeout: 2 min\n{text}")
+    lines = call("run", path).err.splitlines()
+    assert lines[:2] == [f"changed: timeout of {name}: none -> 120; 6 trials kept" for name in ("coarse", "fine")]
+    path.write_text(text.replace("budget: 6", "budget: 7"))
+    assert "changed: budget: 6 -> 7; 6 trials kept" in call("run", path).err.splitlines()
+    study = load_study(f"sqlite:///{tmp_path}/parabola.db")
+    assert [change.reason.partition(";")[0] for change in study.changes()] == [
+        "timeout of coarse: none -> 120",
+        "budget: 6 -> 7",
+    ]
 
 
 def test_a_file_about_another_problem_is_refused_in_one_line_that_says_what_to_do(call, study_file) -> None:

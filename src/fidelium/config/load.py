@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -174,17 +174,23 @@ def load_study_file(path: Path | str) -> StudyFile:
     section = _section(document)
     definition = _definition(document, section)
     storage = storage_url(document, section.name, section.storage)
+    program = program_of(document, section, definition.space.names, storage)
     with document.errors_at("budget"):
         return StudyFile(
-            definition,
+            replace(definition, limits={"budget": section.budget, **_timeouts(program)}),
             storage=storage,
             budget=section.budget,
             workers=section.workers,
             failures=Failures(section.failures.retries, section.failures.then == "stop"),
             stop=Stop(**section.stop.model_dump()),
-            program=program_of(document, section, definition.space.names, storage),
+            program=program,
             document=document,
         )
+
+
+def _timeouts(program: ExternalProgram) -> dict[str, float]:
+    timeouts = {name: command.timeout for name, command in program.commands.items()}
+    return {f"timeout of {name}": timeout for name, timeout in timeouts.items() if timeout is not None}
 
 
 def _section(document: Document) -> schema.StudySection:

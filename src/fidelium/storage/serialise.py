@@ -95,6 +95,7 @@ def definition_text(definition: StudyDefinition) -> str:
             "initial": {name: int(count) for name, count in definition.initial.items()},
             **_options(definition.strategy_options),
             **({"default_initial": True} if definition.default_initial else {}),
+            **({"limits": dict(definition.limits)} if definition.limits else {}),
         }
     )
 
@@ -113,6 +114,7 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         initial=fields["initial"],
         name=name,
         default_initial=fields.get("default_initial", False),
+        limits={str(key): float(limit) for key, limit in dict(fields.get("limits", {})).items()},
     )
 
 

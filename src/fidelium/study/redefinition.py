@@ -2,13 +2,13 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, costs, the strategy with
-its options, the seed, the initial design. A new cost holds for new trials.
+its options, the seed, the initial design, budget and timeouts. A new cost holds for new trials.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -43,6 +43,7 @@ def resumed(stored: StudyDefinition, new: StudyDefinition, *, keep_seed: bool = 
         seed=stored.seed if keep_seed else new.seed,
         initial=initial.initial,
         default_initial=initial.default_initial,
+        limits=new.limits or stored.limits,
     )
 
 
@@ -95,7 +96,14 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         )
         if before != now
     ]
-    return (*chain.from_iterable(parameters), *costs, *settings)
+    return (*chain.from_iterable(parameters), *costs, *settings, *_limit_differences(stored.limits, new.limits))
+
+
+def _limit_differences(stored: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:
+    for what in dict.fromkeys((*stored, *new)):
+        before, now = (f"{limits[what]:.12g}" if what in limits else "none" for limits in (stored, new))
+        if before != now and (stored or what == "budget"):  # older versions have recorded none
+            yield f"{what}: {before if stored else 'not recorded'} -> {now}"
 
 
 def _check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
