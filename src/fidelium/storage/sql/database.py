@@ -65,7 +65,7 @@ class Database:
         self._engine = _engine(address, foreign_keys)
         self._was_reached = False
         self._closed = False
-        weakref.finalize(self, self._engine.dispose)
+        weakref.finalize(self, _disconnect, self._engine)
         _ALL.add(self)
 
     def read(self, work: Work[Result]) -> Result:
@@ -147,6 +147,11 @@ class Database:
             f"storage {self.address}: the connection was lost while writing, so the last change may be stored or not; "
             "look at the study, and continue from its state"
         )
+
+
+def _disconnect(engine: Engine) -> None:
+    """Close the connections of an engine that nobody uses any more; `dispose` would also make new ones possible."""
+    engine.pool.dispose()
 
 
 def _engine(address: Address, foreign_keys: bool = True) -> Engine:
