@@ -263,8 +263,12 @@ class History:
         return tuple((trial, point) for trial, point in placed if point is not None)
 
     def _queries(self, *states: TrialState) -> tuple[Query, ...]:
-        found = [trial for trial, _ in self._placed if trial.state in states and not trial.excluded]
-        return tuple(Query(trial.params, self.ladder.index(trial.fidelity.name)) for trial in found)
+        found = [trial for trial in self.trials if trial.state in states and not trial.excluded]
+        return tuple(
+            Query(trial.params, self.ladder.index(trial.fidelity.name))
+            for trial in found
+            if self.space.place(trial.params) is not None
+        )
 
     def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:
         unit_x = np.array([point for _, point in placed]).reshape(len(placed), self.space.dimension)
