@@ -9,7 +9,7 @@ import pytest
 
 import fidelium as fd
 from fidelium.errors import SettingError
-from fidelium.history import TrialState
+from fidelium.history import Query, TrialState
 from fidelium.storage import open_storage
 from fidelium.strategies import registry
 
@@ -19,6 +19,7 @@ SPACE = {
     "core": fd.Categorical(["foam", "balsa", "steel"]),
 }
 LADDER = [fd.Fidelity("coarse", 1), fd.Fidelity("fine", 10)]
+SPACE_POINT = {"width": 0.1, "layers": 2, "core": "foam"}
 SETTINGS = {
     "direction": "minimize",
     "strategy": "random",
@@ -116,11 +117,12 @@ def test_an_order_that_means_nothing_is_not_a_change(storage, run, caplog):
 def test_an_objects_address_is_not_a_change(storage, caplog):
     class Plain:
         def propose(self, history, pending, key):
-            raise NotImplementedError
+            return Query(SPACE_POINT, 0)
 
-    make(storage, strategy=Plain())
-    make(storage, strategy=Plain())
+    make(storage, strategy=Plain(), initial={})
+    study = make(storage, strategy=Plain(), initial={})
     assert caplog.messages == []
+    assert study.ask().params == SPACE_POINT
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _candidates(study: Study, numbers: list[int] | None) -> list[Trial]:
     """The trials to read again.
 
     Raises:
-        TrialError: if there is no trial of a number.
+        TrialError: if the study has no trial with one of the numbers.
     """
     from fidelium.history import TrialState
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,8 @@ from numpy.typing import NDArray
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import (
-    BudgetError,
     FideliumError,
     NoDataError,
-    NotWorthwhileError,
     ObservationError,
     SettingError,
     SpaceError,
@@ -31,22 +28,21 @@ from fidelium.execution.base import Objective
 from fidelium.execution.executors import evaluator_for_executor, local_executor
 from fidelium.execution.program import ExternalProgram
 from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Change, Direction, History, Query, Trial, TrialState
+from fidelium.history import Change, Direction, History, Trial, TrialState
 from fidelium.numbers import as_number
-from fidelium.randomness import design_key, model_key, trial_key
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
 from fidelium.storage.base import Action, Outcome, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
-from fidelium.strategies.initial_design import initial_design, next_of_design
+from fidelium.study.choosing import Chooser
 from fidelium.study.kept_results import UNSTORED
 from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.stopping import NEVER, Stop
-from fidelium.study.trial import LiveTrial, RecommendedDesign
+from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, outcome_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +68,7 @@ class Study:
         self._definition = definition
         self._store = store
         self._storage = storage
+        self._chooser = Chooser(definition)
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
         self._model: tuple[tuple[Trial, ...], Model] | None = None  # of these finished trials
@@ -177,7 +174,7 @@ class Study:
             try:
                 with choosing_lock(self._store):
                     while True:
-                        chosen = self._choose(self.snapshot(budget), worker, least_worth)
+                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth)
                         stored = add_once(self._store, chosen, budget)
                         if stored is not None:
                             return stored
@@ -215,7 +212,7 @@ class Study:
             ObservationError: if the value is not a number, or not exactly one of `value` and `failed` is given; nothing
                 changes.
         """
-        outcome = _outcome(value, failed, measured_cost)
+        outcome = outcome_of(value, failed, measured_cost)
         running = self._running(trial)
         finished = self._store.finish(running.number, running.attempt, outcome)
         if failed is None and outcome.reason is not None:
@@ -382,7 +379,7 @@ class Study:
             TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
             ObservationError: if the value is not a finite number; nothing changes.
         """
-        return amend(self._store, trial, Action.CORRECT, reason, who, _outcome(value, None, measured_cost))
+        return amend(self._store, trial, Action.CORRECT, reason, who, outcome_of(value, None, measured_cost))
 
     def changes(self) -> tuple[Change, ...]:
         """What people have changed afterwards, oldest first: excluded, restored, retried and corrected trials."""
@@ -420,7 +417,7 @@ class Study:
     @property
     def has_model(self) -> bool:
         """Whether the strategy has a model of its own; `predict` and `recommend` fit the default's otherwise."""
-        return isinstance(self._strategy, Modelled)
+        return isinstance(self._chooser.strategy, Modelled)
 
     def recommend(self) -> RecommendedDesign:
         """The best design observed at the target, or a new one that is better with good probability.
@@ -485,35 +482,6 @@ class Study:
 
     # --- inside ---
 
-    @cached_property
-    def _design(self) -> tuple[Query, ...]:
-        return initial_design(self.space, self.ladder, self._definition.initial, design_key(self.seed))
-
-    @cached_property
-    def _strategy(self) -> Strategy:
-        of = self._definition
-        return registry.resolve(of.strategy, of.strategy_options, of.initial)
-
-    def _choose(self, now: Snapshot, worker: str | None, least_worth: float) -> Trial:
-        """A new trial, not yet stored: the initial design first, then what the strategy proposes."""
-        history, number = now.history, len(now.trials)
-        if not history.affordable:
-            raise BudgetError(
-                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
-                f"which costs {self.ladder[0].cost:g}"
-            )
-        query = next_of_design(history, self._design, self._definition.initial_within(now.budget))
-        if query is None:  # only now: naming a strategy is cheap, importing it may not be
-            query = self._strategy.propose(history, history.pending, trial_key(self.seed, number))
-            if query.fidelity not in history.affordable:
-                raise SettingError(
-                    f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}"
-                )
-            query = replace(query, params=self.space.validate(query.params))
-        if query.worth is not None and query.worth < least_worth:
-            raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
-        return Trial(number, query.params, self.ladder[query.fidelity], worker=worker)
-
     def _drop(self, trial: Trial) -> None:
         """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
         reason = "not run: the design is outside of the study's present bounds"
@@ -526,7 +494,7 @@ class Study:
         if isinstance(trial, LiveTrial) and trial.study is not self:
             raise TrialError(f"this trial {record.number} belongs to another study")
         if not record.state.is_pending:
-            raise TrialError(f"trial {record.number} is already finished ({_summary(record)}); ask for a new one")
+            raise TrialError(f"trial {record.number} is already finished ({ending(record)}); ask for a new one")
         return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
 
     def _fitted(self) -> Model:
@@ -538,38 +506,5 @@ class Study:
         with self._modelling:
             if self._model is None or self._model[0] != finished:
                 history = replace(now, trials=finished).history
-                self._model = (finished, self._modelled().model(history, model_key(self.seed, len(finished))))
+                self._model = (finished, self._chooser.fitted(history, len(finished)))
             return self._model[1]
-
-    def _modelled(self) -> Modelled:
-        """The strategy if it has a model, the default strategy if not."""
-        if isinstance(self._strategy, Modelled):
-            return self._strategy
-        default = registry.resolve(registry.DEFAULT)
-        assert isinstance(default, Modelled)
-        return default
-
-
-def _outcome(value: object, failed: object, measured_cost: object) -> Outcome:
-    """The outcome of a trial with this value or reason of failure."""
-    if (value is None) == (failed is None):
-        raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
-    cost = None if measured_cost is None else as_number(measured_cost)
-    if measured_cost is not None and (cost is None or not cost >= 0):
-        raise ObservationError(f"measured_cost must be a number >= 0, got {measured_cost!r}")
-    if failed is not None:
-        if not isinstance(failed, str) or not failed.strip():
-            raise ObservationError(f"failed must be a string that says why, got {failed!r}")
-        return Outcome(TrialState.FAILED, reason=failed, measured_cost=cost)
-    number = as_number(value)
-    if number is None:
-        raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
-    if not math.isfinite(number):
-        return Outcome(TrialState.FAILED, None, f"the value is {number}, not a finite number", cost)
-    return Outcome(TrialState.DONE, number, measured_cost=cost)
-
-
-def _summary(trial: Trial) -> str:
-    if trial.value is not None:
-        return f"value {trial.value:g}"
-    return ": ".join([str(trial.state), *(trial.reason or "").splitlines()[-1:]])

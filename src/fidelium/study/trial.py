@@ -1,13 +1,17 @@
-"""What a study returns: a live view of a trial, and the design it recommends."""
+"""What a study takes and returns: the outcome of a trial, a live view of it, and the design it recommends."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fidelium.errors import ObservationError
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial, TrialState
+from fidelium.numbers import as_number
 from fidelium.space import Params
+from fidelium.storage.base import Outcome
 
 if TYPE_CHECKING:
     from fidelium.study.study import Study
@@ -91,3 +95,33 @@ class RecommendedDesign:
     mean: float
     std: float
     trial: int | None = None
+
+
+def outcome_of(value: object, failed: object, measured_cost: object) -> Outcome:
+    """The outcome of a trial with this value or reason of failure; a value that is not finite is a failure.
+
+    Raises:
+        ObservationError: if not exactly one of the two is given, or one of the arguments is not valid.
+    """
+    if (value is None) == (failed is None):
+        raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
+    cost = None if measured_cost is None else as_number(measured_cost)
+    if measured_cost is not None and (cost is None or not cost >= 0):
+        raise ObservationError(f"measured_cost must be a number >= 0, got {measured_cost!r}")
+    if failed is not None:
+        if not isinstance(failed, str) or not failed.strip():
+            raise ObservationError(f"failed must be a string that says why, got {failed!r}")
+        return Outcome(TrialState.FAILED, reason=failed, measured_cost=cost)
+    number = as_number(value)
+    if number is None:
+        raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
+    if not math.isfinite(number):
+        return Outcome(TrialState.FAILED, None, f"the value is {number}, not a finite number", cost)
+    return Outcome(TrialState.DONE, number, measured_cost=cost)
+
+
+def ending(trial: Trial) -> str:
+    """How a trial ended, in a few words."""
+    if trial.value is not None:
+        return f"value {trial.value:g}"
+    return ": ".join([str(trial.state), *(trial.reason or "").splitlines()[-1:]])

@@ -1,0 +1,74 @@
+"""Choosing the next trial of a study: the initial design first, then what its strategy proposes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fidelium.definition import StudyDefinition
+from fidelium.errors import BudgetError, NotWorthwhileError, SettingError
+from fidelium.history import History, Query, Trial
+from fidelium.randomness import design_key, model_key, trial_key
+from fidelium.snapshot import Snapshot
+from fidelium.strategies import registry
+from fidelium.strategies.base import Model, Modelled, Strategy
+from fidelium.strategies.initial_design import initial_design, next_of_design
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Chooses trials and fits the model, as a definition says; the same snapshot gives the same trial.
+
+    Args:
+        definition: what the study is made from.
+    """
+
+    definition: StudyDefinition
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy, made when it is first used: naming one is cheap, importing it may not be."""
+        of = self.definition
+        return registry.resolve(of.strategy, of.strategy_options, of.initial)
+
+    def choose(self, now: Snapshot, worker: str | None, least_worth: float) -> Trial:
+        """A new trial, not yet stored.
+
+        Raises:
+            BudgetError: if the rest of the budget is below the cheapest run.
+            NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query.
+            SettingError: if the strategy proposes a fidelity that is not affordable.
+        """
+        of, history, number = self.definition, now.history, len(now.trials)
+        if not history.affordable:
+            raise BudgetError(
+                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
+                f"which costs {of.ladder[0].cost:g}"
+            )
+        query = next_of_design(history, self._design, of.initial_within(now.budget))
+        if query is None:
+            query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
+            if query.fidelity not in history.affordable:
+                raise SettingError(
+                    f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}"
+                )
+            query = replace(query, params=of.space.validate(query.params))
+        if query.worth is not None and query.worth < least_worth:
+            raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker)
+
+    def fitted(self, history: History, count: int) -> Model:
+        """The strategy's model of finished trials; the default strategy's if it has none.
+
+        Args:
+            history: the finished trials.
+            count: how many there are.
+        """
+        modelled = self.strategy if isinstance(self.strategy, Modelled) else registry.resolve(registry.DEFAULT)
+        assert isinstance(modelled, Modelled)
+        return modelled.model(history, model_key(self.definition.seed, count))
+
+    @cached_property
+    def _design(self) -> tuple[Query, ...]:
+        of = self.definition
+        return initial_design(of.space, of.ladder, of.initial, design_key(of.seed))
