@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fidelium.constraints import OutcomeConstraint, outcome_constraints
 from fidelium.errors import BudgetError, FideliumError, SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
@@ -46,6 +47,9 @@ class StudyDefinition:
         default_initial: whether the user left the initial design to us: then it takes a third of a budget at most.
         limits: the budget and the timeouts of a study file, by what they are called: recorded, so that a change is
             noticed, and not used otherwise.
+        constraints: limits of outcomes at the target.
+        failures_teach: whether a model of success learns from failed trials.
+        timeouts_teach: whether trials whose time was up count as failures of their design.
 
     Raises:
         FideliumError: of the kind that fits, with the name of the first invalid argument as `setting`.
@@ -61,6 +65,9 @@ class StudyDefinition:
     name: str | None = None
     default_initial: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
+    constraints: tuple[OutcomeConstraint, ...] = ()
+    failures_teach: bool = True
+    timeouts_teach: bool = True
 
     def __post_init__(self) -> None:
         with _about("strategy"):
@@ -87,6 +94,8 @@ class StudyDefinition:
         seed: int | None = 0,
         initial: Mapping[str, int] | None = None,
         name: str | None = None,
+        constraints: Iterable[str | OutcomeConstraint] = (),
+        failures_teach: bool = True,
     ) -> StudyDefinition:
         """The definition from the arguments of `create_study`, with what they leave out filled in.
 
@@ -97,6 +106,8 @@ class StudyDefinition:
         ladder = FidelityLadder.of(ladder)
         with _about("initial"):
             sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)
+        with _about("constraints"):
+            limited = outcome_constraints(constraints, space.names)
         return StudyDefinition(
             space,
             ladder,
@@ -107,6 +118,8 @@ class StudyDefinition:
             sizes,
             name,
             initial is None,
+            constraints=limited,
+            failures_teach=failures_teach,
         )
 
     def initial_within(self, budget: float) -> dict[str, int]:

@@ -7,7 +7,8 @@ them by `Direction.sign`, and `Study` multiplies a model's predictions by it aga
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -15,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.constraints import OutcomeConstraint
 from fidelium.errors import UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Params, SearchSpace
@@ -59,6 +61,12 @@ class TrialState(StrEnum):
         return self in (TrialState.QUEUED, TrialState.RUNNING)
 
 
+NOT_RUN, VANISHED, CANCELLED = "not run: ", "the worker vanished: ", "cancelled after "
+"""How the reasons of failed trials start that say nothing about the design."""
+
+_TIMED_OUT = re.compile(r"(step \d+ of \d+ \(.*?\): )?timed out after ")
+
+
 @dataclass(frozen=True)
 class Query:
     """A design and the fidelity to evaluate it at: what a strategy proposes.
@@ -94,6 +102,8 @@ class Trial:
         measured_cost: the actual cost reported by the simulator; recorded, not counted.
         charged: what the study paid for it, if that is not what its fidelity costs now.
         excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
+        outcomes: what else a done trial gave, by name, in the user's units.
+        constraints: the study's, by which the outcomes are judged.
     """
 
     number: int
@@ -111,6 +121,8 @@ class Trial:
     measured_cost: float | None = None
     charged: float | None = None
     excluded: bool = False
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    constraints: tuple[OutcomeConstraint, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def cost(self) -> float:
@@ -123,6 +135,32 @@ class Trial:
     def is_observation(self) -> bool:
         """Whether its value counts: it is done and not excluded."""
         return self.state is TrialState.DONE and not self.excluded
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether its outcomes, at its own fidelity, meet all constraints; None if that is not known."""
+        if self.state is not TrialState.DONE or any(each.name not in self.outcomes for each in self.constraints):
+            return None
+        return all(each.meets(self.outcomes[each.name]) for each in self.constraints)
+
+    @property
+    def violations(self) -> dict[str, float]:
+        """How far each violated outcome is beyond its limit, in its own units."""
+        known = [each for each in self.constraints if each.name in self.outcomes]
+        found = {each.name: each.violation(self.outcomes[each.name]) for each in known}
+        return {name: beyond for name, beyond in found.items() if beyond > 0}
+
+    @property
+    def design_failed(self) -> bool:
+        """Whether it failed because of its design, as far as its reason says, and a model of success may learn it."""
+        reason = self.reason or ""
+        environment = reason.startswith((NOT_RUN, VANISHED, CANCELLED))
+        return self.state is TrialState.FAILED and not self.excluded and not environment
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it failed because its time was up."""
+        return self.state is TrialState.FAILED and _TIMED_OUT.match(self.reason or "") is not None
 
 
 @dataclass(frozen=True)
@@ -180,6 +218,9 @@ class History:
         direction: maximise or minimise.
         trials: all trials, including running and failed ones.
         remaining: remaining budget, `inf` without a budget.
+        constraints: limits of outcomes at the target.
+        failures_teach: whether a model of success learns from failed trials.
+        timeouts_teach: whether trials whose time was up count as failures of their design.
     """
 
     space: SearchSpace
@@ -187,6 +228,9 @@ class History:
     direction: Direction
     trials: tuple[Trial, ...] = ()
     remaining: float = math.inf
+    constraints: tuple[OutcomeConstraint, ...] = ()
+    failures_teach: bool = True
+    timeouts_teach: bool = True
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
@@ -194,11 +238,50 @@ class History:
 
         After the bounds were narrowed, those not too far outside are among them (`SearchSpace.place`).
         """
-        rows: list[list[tuple[Trial, NDArray[np.float64]]]] = [[] for _ in self.ladder]
+        return tuple(self._arrays(placed) for placed in self._observed)
+
+    @cached_property
+    def outcomes(self) -> tuple[tuple[Observations, ...], ...]:
+        """For every constraint, its outcome in the same trials, per fidelity, in the user's units and sign."""
+        return tuple(
+            tuple(
+                Observations(seen.unit_x, np.array([trial.outcomes[each.name] for trial, _ in placed], dtype=float))
+                for seen, placed in zip(self.observations, self._observed, strict=True)
+            )
+            for each in self.constraints
+        )
+
+    @cached_property
+    def feasible(self) -> tuple[NDArray[np.bool_], ...]:
+        """For every fidelity, which observations within the present bounds (`inside`) meet all constraints there."""
+        found: list[NDArray[np.bool_]] = []
+        for m, seen in enumerate(self.inside):
+            met = np.ones(len(seen), dtype=bool)
+            for each, outcome in zip(self.constraints, self.outcomes, strict=True):
+                y = outcome[m].inside.y
+                met &= (y >= each.lower) & (y <= each.upper)
+            found.append(met)
+        return tuple(found)
+
+    @cached_property
+    def successes(self) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
+        """For every fidelity, the designs that were run with success, and those that failed, `(n, d)` each."""
+        rows: list[tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]] = [([], []) for _ in self.ladder]
         for trial, point in self._placed:
+            m = self.ladder.index(trial.fidelity.name)
             if trial.is_observation:
-                rows[self.ladder.index(trial.fidelity.name)].append((trial, point))
-        return tuple(self._arrays(placed) for placed in rows)
+                rows[m][0].append(point)
+            elif trial.design_failed and (self.timeouts_teach or not trial.timed_out):
+                rows[m][1].append(point)
+        return tuple(
+            tuple(np.array(points).reshape(len(points), self.space.dimension) for points in pair)  # type: ignore[misc]
+            for pair in rows
+        )
+
+    @property
+    def learns_success(self) -> bool:
+        """Whether there is a failure that a model of success may learn from."""
+        return self.failures_teach and any(len(failed) for _, failed in self.successes)
 
     @cached_property
     def inside(self) -> tuple[Observations, ...]:
@@ -232,11 +315,17 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best done trial at the target, not excluded and within the present bounds; None if there is none."""
+        """The best feasible trial at the target, not excluded and within the present bounds; None if there is none."""
         target = self.ladder.target.name
-        done = [t for t in self.trials if t.is_observation and t.fidelity.name == target]
+        done = [t for t in self.trials if self._is_candidate(t) and t.fidelity.name == target]
         ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)
         return next((trial for trial in ranked if self.space.contains(trial.params)), None)
+
+    def _is_candidate(self, trial: Trial) -> bool:
+        """Whether a trial is an observation that meets all constraints."""
+        return trial.is_observation and all(
+            each.name in trial.outcomes and each.meets(trial.outcomes[each.name]) for each in self.constraints
+        )
 
     def best_trial_at(self, unit_x: NDArray[np.float64]) -> Trial | None:
         """The best trial that observed this design, a point of the unit cube, at the target; None if there is none."""
@@ -255,6 +344,15 @@ class History:
         name = self.ladder[fidelity].name
         points = [point for trial, point in self._placed if trial.fidelity.name == name]
         return np.array(points).reshape(len(points), self.space.dimension)
+
+    @cached_property
+    def _observed(self) -> tuple[tuple[tuple[Trial, NDArray[np.float64]], ...], ...]:
+        """The observations of each fidelity with their points; with constraints, only those with all their outcomes."""
+        rows: list[list[tuple[Trial, NDArray[np.float64]]]] = [[] for _ in self.ladder]
+        for trial, point in self._placed:
+            if trial.is_observation and all(each.name in trial.outcomes for each in self.constraints):
+                rows[self.ladder.index(trial.fidelity.name)].append((trial, point))
+        return tuple(tuple(placed) for placed in rows)
 
     @cached_property
     def _placed(self) -> tuple[tuple[Trial, NDArray[np.float64]], ...]:

@@ -72,11 +72,20 @@ class Snapshot:
     def history(self) -> History:
         """The trials in the form that strategies use."""
         of = self.definition
-        return History(of.space, of.ladder, of.direction, self.trials, self.remaining)
+        return History(
+            of.space,
+            of.ladder,
+            of.direction,
+            self.trials,
+            self.remaining,
+            of.constraints,
+            of.failures_teach,
+            of.timeouts_teach,
+        )
 
     @property
     def best(self) -> Trial | None:
-        """The best observed trial at the target fidelity that is not excluded, None if there is none."""
+        """The best feasible trial at the target fidelity that is not excluded, None if there is none."""
         return self.history.incumbent
 
     @property
