@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -111,6 +112,31 @@ class JointlyGaussian(Posterior, Protocol):
 
 
 P_co = TypeVar("P_co", bound=Posterior, covariant=True)
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Where a model must be precise, if it is not of an objective, whose best value and design it finds by itself.
+
+    Args:
+        unit_x: the design around which to look closely.
+        lower: with `upper`, the values near which precision matters, in the user's units: the limits of an outcome.
+        upper: the same as `lower` if there is one limit.
+    """
+
+    unit_x: tuple[float, ...]
+    lower: float
+    upper: float
+
+
+@runtime_checkable
+class Focusable(Protocol):
+    """A surrogate that can be focused on limits."""
+
+    @abstractmethod
+    def focused(self, focus: Focus) -> Surrogate[Posterior]:
+        """The same surrogate, precise there."""
+        ...
 
 
 @runtime_checkable
