@@ -27,6 +27,7 @@ from fidelium.strategies.surrogate_strategy import (
     require_target,
 )
 from fidelium.surrogates.base import JointlyGaussian, Posterior, Surrogate
+from fidelium.surrogates.runs import fit_runs
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.timing import stage
@@ -68,7 +69,7 @@ class DnnMfbo:
 
         # line 1, and in later steps line 6: learn the stack, eq. (4) joint-prob, on the data
         with stage("fit"):
-            posterior = self.surrogate.fit(history.observations, self.steady or fit_key)
+            posterior = fit_runs(self.surrogate, history, self.steady or fit_key)
             posterior = condition_on_unseen(posterior, history, pending)  # queries still running; not in the paper
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 import numpy as np
@@ -108,6 +108,24 @@ class JointlyGaussian(Posterior, Protocol):
     @abstractmethod
     def noise_vars(self, values: Float[Array, " m"]) -> Float[Array, " m"]:
         """Variance of an observation of every fidelity where f_m has its value."""
+        ...
+
+
+@runtime_checkable
+class Success(Protocol):
+    """Beliefs about whether runs succeed."""
+
+    @abstractmethod
+    def probabilities(self, x: Point) -> Float[Array, " m"]:
+        """P(a run at (x, m) succeeds) for every fidelity."""
+        ...
+
+    @abstractmethod
+    def pair(self, x: Point, fidelity: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """P(a run at (x, m) succeeds), and P(one of the target at x succeeds) given that it did, and that it did not.
+
+        The fidelity may be traced.
+        """
         ...
 
 
