@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,8 @@ def test_told_outcomes_are_those_of_the_live_trial():
     study = make()
     trial = study.ask()
     assert (trial.outcomes, trial.feasible) == ({}, None)
-    record = study.tell(trial, 1.5, outcomes={"stress": np.float32(0.5), "frequency": 0.9}, measured_cost=2.0)
+    half: dict[str, Any] = {"stress": np.float32(0.5), "frequency": np.array([0.9])}
+    record = study.tell(trial, 1.5, outcomes=half, measured_cost=2.0)
     assert trial.outcomes == record.outcomes == {"stress": 0.5, "frequency": 0.9}
     assert trial.feasible is record.feasible is True
     assert record.measured_cost == 2.0
@@ -309,7 +311,7 @@ def test_the_table_has_a_column_per_outcome_and_one_for_feasibility():
     names = list(table.columns)
     assert names[5:12] == ["width", "height", "mass", "stress", "drag", "feasible", "measured_cost"]
     assert table["stress"].tolist()[:2] == [0.5, 1.5]
-    assert math.isnan(table["drag"][0])
+    assert math.isnan(table["drag"].tolist()[0])
     assert table["feasible"].tolist() == [True, False, None]
     empty = make(constraints=["stress <= 1"]).to_dataframe()
     assert list(empty.columns)[7:9] == ["stress", "feasible"]
