@@ -129,6 +129,15 @@ def check_outcome_name(name: object) -> None:
         raise SettingError(f"{name!r} is reserved, so an outcome cannot have this name; rename it")
 
 
+def is_outcome_name(name: object) -> bool:
+    """Whether this can be the name of an outcome."""
+    try:
+        check_outcome_name(name)
+    except SettingError:
+        return False
+    return True
+
+
 def failure_of(outcomes: Mapping[str, float], constraints: Iterable[OutcomeConstraint]) -> str | None:
     """Why a run that gave these outcomes counts as failed: a constrained one is missing or not finite; None if none."""
     for each in constraints:
