@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from fidelium.space import Categorical, Params, SearchSpace
 
 if TYPE_CHECKING:
     from fidelium.config.load import StudyFile
+    from fidelium.execution.command import Command
+    from fidelium.execution.result_rules import ResultRule
 
 _LITTLE_SPACE = 1e9
 """Bytes of free disk below which `check` warns."""
@@ -52,7 +54,9 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
     yield from _programs(file)
     yield from _templates(file)
-    yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rule_text, file.program.commands.values()))))
+    yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rules_text, file.program.commands.values()))))
+    if definition.constraints:
+        yield Finding("limits", "ok", "; ".join(map(str, definition.constraints)))
     yield _runs(file.program.runs)
     yield _storage(found)
     yield _budget(file)
@@ -103,8 +107,12 @@ def _templates(file: StudyFile) -> Iterator[Finding]:
         yield Finding("template", "ok", f"rendered {counted(count, 'time')}: at every fidelity, middle and ends")
 
 
-def _rule_text(command: Any) -> str:
-    rule = command.result
+def _rules_text(command: Command) -> str:
+    outcomes = (f"{name} from {_rule_text(rule)}" for name, rule in command.outcomes.items())
+    return ", ".join([_rule_text(command.result), *outcomes])
+
+
+def _rule_text(rule: ResultRule) -> str:
     fields = {name: value for name, value in vars(rule).items() if name != "file"}
     where = f" {' '.join(f'{name} {value!r}' for name, value in fields.items())}" if fields else ""
     return f"{'stdout' if rule.file == STDOUT else rule.file}{where}"

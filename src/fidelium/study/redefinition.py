@@ -2,7 +2,8 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, costs, the strategy with
-its options, the seed, the initial design, budget and timeouts. A new cost holds for new trials.
+its options, the seed, the initial design, budget and timeouts. A new cost holds for new trials. Constraints on outcomes
+can change if every observation has the outcomes that they name.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def take_up(
     changes = differences(stored, definition)
     if changes:
         trials = store.trials()
+        _check_outcomes(trials, definition)
         store.redefine(definition, user_name(), "; ".join(changes))
         for change in changes:
             announce(f"{change}; {len(trials)} trial{'' if len(trials) == 1 else 's'} kept")
@@ -93,6 +95,9 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
             ("strategy", _strategy_text(stored), _strategy_text(new)),
             ("seed", str(stored.seed), str(new.seed)),
             ("initial design", _initial_text(stored), _initial_text(new)),
+            ("constraints", _constraints_text(stored), _constraints_text(new)),
+            ("model of failures", _switch(stored.failures_teach), _switch(new.failures_teach)),
+            ("timeouts as failures of the design", _switch(stored.timeouts_teach), _switch(new.timeouts_teach)),
         )
         if before != now
     ]
@@ -127,6 +132,30 @@ def _check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
             f"the stored study {new.stored_name!r} is about another problem: {'; '.join(reasons)}; give the new one "
             "another name, and take over the data that fit with: fidelium run NEW.yaml --from OLD.yaml"
         )
+
+
+def _check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
+    """Refuse constraints on outcomes that a stored observation does not have.
+
+    Raises:
+        SettingError: if one has not.
+    """
+    for trial in trials:
+        for each in new.constraints:
+            if trial.is_observation and each.name not in trial.outcomes:
+                raise SettingError(
+                    f"trial {trial.number} has no outcome {each.name!r}, which the constraint '{each}' names; it has "
+                    f"{', '.join(trial.outcomes) or 'none'}: exclude such trials (fidelium exclude), or give the new "
+                    "study another name"
+                )
+
+
+def _constraints_text(definition: StudyDefinition) -> str:
+    return ", ".join(map(str, definition.constraints)) or "none"
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def _kept_order(old: Parameter, new: Parameter) -> Parameter:
