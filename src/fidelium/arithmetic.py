@@ -1,8 +1,8 @@
 """The functions of constraint texts and their derivatives, elementwise on columns.
 
-Values are those that Python's own floats give, bit for bit, however many designs are computed at once: NumPy's exp, log,
-sin, cos and power of one number and of many may differ in the last bit, and a design must not be valid in one place and
-invalid in another. What is not a finite number is NaN, and everything computed from it is, too.
+Values are those that Python's own floats give, bit for bit, however many designs are computed at once: NumPy's
+exponential, logarithm, sine, cosine and power of one number and of many may differ in the last bit, and a design must
+not be valid in one place and invalid in another. What is not a finite number is NaN, and so is what follows from it.
 """
 
 from __future__ import annotations

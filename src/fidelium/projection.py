@@ -72,21 +72,21 @@ def _newton(region: Region, rows: Rows, aim: float, integers: bool) -> Rows:
         gradients, wanted, short = gradients[busy], wanted[busy], short[busy]
         if not len(left):
             break
-        step = _least_step(gradients, np.where(short, wanted - distances, 0.0), short)
+        step = least_step(gradients, np.where(short, wanted - distances, 0.0), short)
         # keep out of the way: columns that would leave the box, and edges that the step would cross
         blocked = ((x <= 0) & (step < 0)) | ((x >= 1) & (step > 0))
         after = distances + np.einsum("nkm,nm->nk", gradients, step)
         crossed = short | (after < wanted - 1e-12)
         if blocked.any() or (crossed & ~short).any():
             free = gradients * ~blocked[:, None, :]
-            step = _least_step(free, np.where(crossed, wanted - distances, 0.0), crossed)
+            step = least_step(free, np.where(crossed, wanted - distances, 0.0), crossed)
         length = np.sqrt(np.sum(step**2, axis=1, keepdims=True))
         step = step * np.minimum(1.0, _LONGEST_STEP / np.maximum(length, 1e-300))
         rows[np.ix_(left, moving)] = np.clip(x + step, 0.0, 1.0)
     return rows
 
 
-def _least_step(gradients: NDArray[np.float64], gaps: Rows, active: NDArray[np.bool_]) -> Rows:
+def least_step(gradients: NDArray[np.float64], gaps: Rows, active: NDArray[np.bool_]) -> Rows:
     """The shortest step with gradient . step = gap for the active margins: Gᵀ (G Gᵀ + damping)⁻¹ gap."""
     kept = gradients * active[:, :, None]
     products = np.einsum("nkm,nlm->nkl", kept, kept)

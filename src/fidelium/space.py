@@ -206,21 +206,36 @@ class SearchSpace:
         return points
 
     def margins(self, unit_x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """About how far each row is inside of the edge of each comparison in the constraints, negative if outside.
+        """By how much each comparison of numbers in the constraints is met, negative where it is not.
 
-        Integers may be anything in between here, and comparisons of choices are left out. Distances are margins divided
-        by the norm of their gradient in the unit cube.
+        Integers may be anything in between here, and choices are those of the snapped point.
 
         Returns:
-            The distances `(n, k)` and unit gradients `(n, k, dimension)`.
+            The margins `(n, k)` and their gradients `(n, k, dimension)`, 0 for the columns of choices.
         """
         if self._feasible is None:
             return np.empty((len(unit_x), 0)), np.empty((len(unit_x), 0, self.dimension))
         region = self._feasible.region
-        distances, gradients = region.distances(np.asarray(unit_x, dtype=float)[:, self._constrained])
-        everywhere = np.zeros((*distances.shape, self.dimension))
+        margins, gradients = region.margins(np.asarray(unit_x, dtype=float)[:, self._constrained])
+        everywhere = np.zeros((*margins.shape, self.dimension))
         everywhere[:, :, self._constrained[region.moving]] = gradients
-        return distances, everywhere
+        return margins, everywhere
+
+    @cached_property
+    def constrained_choices(self) -> NDArray[np.int64]:
+        """The columns of categorical parameters that are in constraints: a climb leaves them as they are."""
+        if self._feasible is None:
+            return np.empty(0, dtype=np.int64)
+        return np.delete(self._constrained, self._feasible.region.moving)
+
+    def parse(self, text: object) -> Constraint:
+        """The constraint that a text says about these parameters.
+
+        Raises:
+            SpaceError: if it is not one.
+        """
+        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
+        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
 
     @property
     def feasible_share(self) -> float:
@@ -235,10 +250,7 @@ class SearchSpace:
         """The parameters in constraints, and their values that meet these; None without constraints."""
         if not self.constraints:
             return None
-        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        known = {name: variable for name, variable in variables.items() if variable is not None}
-        parsed = tuple(parse(text, known) for text in self.constraints)
-        return FeasibleSet(_region(self.parameters, parsed))
+        return FeasibleSet(_region(self.parameters, tuple(self.parse(text) for text in self.constraints)))
 
     @cached_property
     def _constrained(self) -> NDArray[np.int64]:

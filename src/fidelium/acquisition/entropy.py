@@ -231,7 +231,7 @@ class EntropySearch:
         """
         with stage("search"):
             members = [require_protocol(member, self.requires, _needs(self.gain)) for member in posterior.members()]
-            tops = history.space.snap(np.concatenate([each.unit_x for each in f_star]))
+            tops = history.space.repair(np.concatenate([each.unit_x for each in f_star]))
             candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
             known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]
             starts, together = self.designs.starts, self.together

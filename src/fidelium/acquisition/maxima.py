@@ -11,10 +11,11 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Designs, incumbents
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
-from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.randomness import Key
+from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Paths, Posterior
 
 SCREENED_AT_ONCE = 32
@@ -40,10 +41,12 @@ def sample_maxima(
     """Draw the target as a function `draws` times and maximise each draw, from designs around the incumbents."""
     draw_key, pool_key = key.split(2)
     candidates = designs.around(history, incumbents(history), pool_key)
-    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
+    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts, space=history.space)
 
 
-def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
+def maximise_paths(
+    paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30, space: SearchSpace | None = None
+) -> SampledMaxima:
     """Maximise every path: L-BFGS from its best candidates, all paths and starts in one batch.
 
     Args:
@@ -51,13 +54,14 @@ def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, s
         candidates: points to start from, `(n, d)`; every path takes its own best ones.
         starts: how many starts each path gets.
         steps: evaluations at most.
+        space: whose constraints the maxima meet; None without constraints.
     """
     screened = np.asarray(_screen(paths, candidates))  # (n, draws)
     draws = screened.shape[1]
     best = np.argsort(-screened, axis=0)[:starts].T  # (draws, starts)
     which = np.repeat(np.arange(draws), starts)
     start = candidates[best.reshape(-1)]
-    found = maximise_rows(lambda x: _paths_and_gradients(paths, which, x), start, 0.0, 1.0, steps=steps)
+    found = climb_feasible(space, lambda x: _paths_and_gradients(paths, which, x), start, steps=steps)
     value = found.value.reshape(draws, starts)
     winner = np.argmax(value, axis=1)
     x = found.x.reshape(draws, starts, -1)

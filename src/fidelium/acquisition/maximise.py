@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
-from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
 Worth = Callable[[Posterior, Any, Point, Any], Scalar]
@@ -75,7 +75,7 @@ def search(
             best = {m: _best_distinct(candidates, _numbers(worths[m], log_worth), starts) for m in group}
             start = np.concatenate([candidates[best[m]] for m in group])
             before = np.concatenate([worths[m][best[m]] for m in group])
-        landed = history.space.snap(maximise_rows(climb, start, 0.0, 1.0, steps=steps, tolerance=1e-6).x)
+        landed = history.space.snap(climb_feasible(history.space, climb, start, steps=steps, tolerance=1e-6).x)
         points = np.concatenate([landed, start])
         values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
         for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):
