@@ -305,8 +305,17 @@ class History:
 
     @cached_property
     def inside(self) -> tuple[Observations, ...]:
-        """The observations within the present bounds: the designs that may be recommended or asked again."""
-        return tuple(seen.inside for seen in self.observations)
+        """The observations of valid designs, within bounds and constraints: they may be recommended or asked again."""
+        if not self.space.constraints:
+            return tuple(seen.inside for seen in self.observations)
+        rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
+        for trial, _ in self._placed:
+            if trial.is_observation:
+                rows[self.ladder.index(trial.fidelity.name)].append(self.space.contains(trial.params))
+        return tuple(
+            Observations(seen.unit_x[valid], seen.y[valid])
+            for seen, valid in zip(self.observations, (np.array(each, dtype=bool) for each in rows), strict=True)
+        )
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
@@ -345,7 +354,7 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best feasible trial at the target, not excluded and within the present bounds; None if there is none."""
+        """The best feasible trial at the target, not excluded and valid now; None if there is none."""
         target = self.ladder.target.name
         done = [t for t in self.trials if self._is_candidate(t) and t.fidelity.name == target]
         ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)

@@ -103,7 +103,7 @@ class Designs:
         around = centres[np.arange(self.local) % len(centres)]
         radius = 10 ** generator.uniform(-3, -1, size=(self.local, 1))
         radius[: min(len(centres), self.local)] = 0.0
-        return np.concatenate([uniform, history.space.snap(around + radius * generator.normal(size=around.shape))])
+        return np.concatenate([uniform, history.space.repair(around + radius * generator.normal(size=around.shape))])
 
 
 def incumbents(history: History) -> NDArray[np.float64]:

@@ -239,7 +239,7 @@ class EntropySearch:
             else:
                 gain, need = self.gain, _needs(self.gain)
                 members = [require_protocol(member, self.requires, need) for member in posterior.members()]
-            tops = history.space.snap(np.concatenate([each.unit_x for each in f_star]))
+            tops = history.space.repair(np.concatenate([each.unit_x for each in f_star]))
             candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
             known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]
             starts, together = self.designs.starts, self.together

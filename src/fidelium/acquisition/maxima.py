@@ -15,10 +15,12 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Designs, incumbents
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
-from fidelium.numerics.lbfgs import Rows, maximise_rows
+from fidelium.numerics.lbfgs import Rows
 from fidelium.randomness import Key
+from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Paths, Point, Posterior
 from fidelium.surrogates.runs import RunMember, RunPaths
 
@@ -45,10 +47,12 @@ def sample_maxima(
     """Draw the target as a function `draws` times and maximise each draw, from designs around the incumbents."""
     draw_key, pool_key = key.split(2)
     candidates = designs.around(history, incumbents(history), pool_key)
-    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
+    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts, space=history.space)
 
 
-def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
+def maximise_paths(
+    paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30, space: SearchSpace | None = None
+) -> SampledMaxima:
     """Maximise every path: L-BFGS from its best candidates, all paths and starts in one batch.
 
     Args:
@@ -56,13 +60,14 @@ def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, s
         candidates: points to start from, `(n, d)`; every path takes its own best ones.
         starts: how many starts each path gets.
         steps: evaluations at most.
+        space: whose constraints the maxima meet; None without constraints.
     """
     screened = np.asarray(_screen(paths, candidates))  # (n, draws)
     draws = screened.shape[1]
     best = np.argsort(-screened, axis=0)[:starts].T  # (draws, starts)
     which = np.repeat(np.arange(draws), starts)
     start = candidates[best.reshape(-1)]
-    found = maximise_rows(lambda x: _paths_and_gradients(paths, which, x), start, 0.0, 1.0, steps=steps)
+    found = climb_feasible(space, lambda x: _paths_and_gradients(paths, which, x), start, steps=steps)
     value = found.value.reshape(draws, starts)
     winner = np.argmax(value, axis=1)
     x = found.x.reshape(draws, starts, -1)
@@ -89,10 +94,17 @@ def sample_feasible_maxima(
     """
     draw_key, pool_key = key.split(2)
     candidates = designs.around(history, incumbents(history), pool_key)
-    return maximise_feasible(_draw_runs(member, jax_key(draw_key), draws), candidates, starts)
+    paths = _draw_runs(member, jax_key(draw_key), draws)
+    return maximise_feasible(paths, candidates, starts, space=history.space)
 
 
-def maximise_feasible(paths: RunPaths, candidates: NDArray[np.float64], starts: int, steps: int = 12) -> SampledMaxima:
+def maximise_feasible(
+    paths: RunPaths,
+    candidates: NDArray[np.float64],
+    starts: int,
+    steps: int = 12,
+    space: SearchSpace | None = None,
+) -> SampledMaxima:
     """Maximise every draw of the value over the designs where the draws of all outcomes are within their limits.
 
     L-BFGS on the augmented Lagrangian, from the best candidates of each draw, all draws and starts in one batch; then
@@ -103,11 +115,12 @@ def maximise_feasible(paths: RunPaths, candidates: NDArray[np.float64], starts: 
         candidates: points to start from, `(n, d)`; every draw takes its own best ones.
         starts: how many starts each draw gets.
         steps: evaluations at most, between updates of the multipliers.
+        space: the known constraints, None if there are none.
     """
     value, beyond = (np.asarray(part) for part in _screen_runs(paths, candidates))  # (n, draws)
     draws = value.shape[1]
     best = np.stack([np.lexsort((-value[:, i], beyond[:, i]))[:starts] for i in range(draws)])
-    climb = _Climb(paths, np.repeat(np.arange(draws), starts))
+    climb = _Climb(paths, np.repeat(np.arange(draws), starts), space)
     start = candidates[best.reshape(-1)]
     end = climb.restored(climb.maximised(start, steps))
     # of every draw the best feasible design, or else the one with the least violation
@@ -127,6 +140,7 @@ class _Climb:
 
     paths: RunPaths
     which: NDArray[np.int64]
+    space: SearchSpace | None
 
     def maximised(self, x: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
         """Climb f - w sum_k max(0, g_k + l_k / 2w)^2, g_k how far outcome k is beyond its limit, l_k its multiplier."""
@@ -142,7 +156,7 @@ class _Climb:
                     f_gradient - 2 * _PENALTY * np.einsum("rk,rkd->rd", push, g_gradient),
                 )
 
-            x = maximise_rows(lagrangian, x, 0.0, 1.0, steps=steps).x
+            x = climb_feasible(self.space, lagrangian, x, steps=steps).x
             multipliers = 2 * _PENALTY * np.maximum(self._results(x)[2] + shift, 0.0)
         return x
 
@@ -156,7 +170,7 @@ class _Climb:
             slopes = np.where(short[..., None] > 0, gradient, 0.0)
             gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
             x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
-        return x
+        return x if self.space is None or not self.space.constraints else self.space.repair(x)
 
     def judged(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The value of each row, and the sum of its violations."""

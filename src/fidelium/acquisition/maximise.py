@@ -14,9 +14,10 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
-from fidelium.numerics.lbfgs import ValueAndGradient, maximise_rows
+from fidelium.numerics.lbfgs import ValueAndGradient
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
 Worth = Callable[[Posterior, Any, Point, Any], Scalar]
@@ -79,7 +80,7 @@ def search(
             start = np.concatenate([candidates[best[m]] for m in group])
             before = np.concatenate([worths[m][best[m]] for m in group])
         seen = _as_shares(climb, float(np.max(_numbers(before, log_worth)))) if tiny else climb
-        landed = history.space.snap(maximise_rows(seen, start, 0.0, 1.0, steps=steps, tolerance=1e-6).x)
+        landed = history.space.snap(climb_feasible(history.space, seen, start, steps=steps, tolerance=1e-6).x)
         points = np.concatenate([landed, start])
         values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
         for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):

@@ -201,4 +201,4 @@ def _design(space: SearchSpace, at: Sequence[str]) -> Params:
     if unknown := [name for name in names if name not in space.parameters]:
         raise SettingError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
     given = parse_design(SearchSpace({name: space.parameters[name] for name in names}), at) if names else {}
-    return {**middle(space), **given}
+    return space.validate({**middle(space), **given})

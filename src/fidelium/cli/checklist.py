@@ -52,6 +52,10 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     definition = file.definition
     ladder = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in definition.ladder)
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
+    if constraints := definition.space.constraints:
+        yield Finding(
+            "space", "ok", f"{counted(len(constraints), 'parameter constraint')}: {_share_text(definition.space)}"
+        )
     yield from _programs(file)
     yield from _templates(file)
     yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rules_text, file.program.commands.values()))))
@@ -65,17 +69,31 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
 
 
 def middle(space: SearchSpace) -> Params:
-    """The design in the middle of a space: the middle of every range, the first of choices."""
-    return space.decode(np.full(space.dimension, 0.5))
+    """The design in the middle of a space, or one near it that meets the constraints.
+
+    The middle is that of every range, and the first of choices.
+    """
+    return _valid(space, space.decode(np.full(space.dimension, 0.5)))
+
+
+def _valid(space: SearchSpace, params: Params) -> Params:
+    """The design, or one near it that meets the constraints."""
+    return params if space.contains(params) else space.decode(space.repair(space.encode(params)[None, :])[0])
+
+
+def _share_text(space: SearchSpace) -> str:
+    share = space.feasible_share
+    return f"{'less than 0.1' if share < 0.001 else f'about {100 * share:.2g}'} % of random designs meet them"
 
 
 def _designs(space: SearchSpace) -> Iterator[Params]:
     """The middle, the two ends, and every choice: what templates are tried with."""
     yield middle(space)
-    yield from (space.decode(np.full(space.dimension, end)) for end in (0.0, 1.0))
+    yield from (_valid(space, space.decode(np.full(space.dimension, end))) for end in (0.0, 1.0))
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Categorical):
-            yield from ({**middle(space), name: choice} for choice in parameter.choices[1:])
+            every = ({**middle(space), name: choice} for choice in parameter.choices[1:])
+            yield from (_valid(space, params) for params in every)
 
 
 def _programs(file: StudyFile) -> Iterator[Finding]:

@@ -111,7 +111,7 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
         cells[name.strip()] = value
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
-    return space.validate({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+    return space.within_bounds({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
 
 
 def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
@@ -203,9 +203,10 @@ class _CsvReader:
         """Name of each parameter -> name of its column in an exported file."""
         return {name: _written(column) for name, column in parameter_columns(self.space).items()}
 
-    def add_error(self, line: int, name: str, error: Exception) -> None:
-        """Add an error in a cell."""
-        self.errors.setdefault(line, []).append(f"column {self.header(name)!r}: {error}")
+    def add_error(self, line: int, name: str | None, error: Exception) -> None:
+        """Add an error in a cell, or in a row if there is no name."""
+        message = str(error) if name is None else f"column {self.header(name)!r}: {error}"
+        self.errors.setdefault(line, []).append(message)
 
     def bad_rows(self) -> list[BadRow]:
         """The rows with errors."""
@@ -263,6 +264,9 @@ def _parse_observation(
 ) -> ObservationRow | None:
     """The observation in a row; None, with an error added, if a cell is not valid."""
     params = _parse_row(reader, line, row)
+    if params is not None and (violated := _violation(reader.space, params)) is not None:
+        reader.add_error(line, None, violated)
+        params = None
     name, value = fidelity, None
     try:
         name = ladder[ladder.index(reader.cell(row, "fidelity").strip() if name is None else name)].name
@@ -291,6 +295,15 @@ def _parse_outcomes(
             reader.add_error(line, name, error)
             valid = False
     return found if valid else None
+
+
+def _violation(space: SearchSpace, params: Params) -> SpaceError | None:
+    """Which constraint a design violates, if any."""
+    try:
+        space.validate(params)
+    except SpaceError as error:
+        return error
+    return None
 
 
 def _parse_row(reader: _CsvReader, line: int, row: Mapping[str, str]) -> Params | None:

@@ -212,7 +212,12 @@ def _space(document: Document, section: schema.StudySection) -> SearchSpace:
             check_parameter_names([name])
             parameters[name] = _parameter(parameter)
     with document.errors_at("parameters"):
-        return SearchSpace(parameters)
+        space = SearchSpace(parameters)
+    for position, text in enumerate(section.parameter_constraints):
+        with document.errors_at("parameter_constraints", position):
+            space.parse(text)
+    with document.errors_at("parameter_constraints"):
+        return SearchSpace(parameters, tuple(section.parameter_constraints))
 
 
 def _parameter(section: schema.RealSection | schema.IntegerSection | schema.CategoricalSection) -> Parameter:

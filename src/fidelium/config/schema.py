@@ -334,6 +334,9 @@ class StudySection(ProgramSection):
         default=None, description="number of random points to start with, by fidelity"
     )
     parameters: dict[str, ParameterSection] = Field(description="the parameters by name")
+    parameter_constraints: list[str] = Field(
+        default=[], description="comparisons that every design must meet, such as inner < outer"
+    )
     fidelities: list[FidelitySection] = Field(description="from low to high; the last is the target", min_length=1)
     constraints: list[str] = Field(
         default=[],

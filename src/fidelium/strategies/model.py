@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
-from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
@@ -181,11 +181,11 @@ class PosteriorModel:
         ordered = zip(self.history.inside, self.history.order, strict=True)
         tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
         near = np.repeat(tops, _NEAR, axis=0)
-        near = space.snap(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
-        pool = np.concatenate([space.sample(generator, _POOL), tops, near])
+        near = space.repair(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
+        pool = np.concatenate([space.sample(generator, _POOL), space.repair(tops), near])
         start = pool[np.argsort(-self._values(criterion, pool))[:_STARTS]]
         climb = partial(self._values_and_gradients, criterion)
-        designs = np.concatenate([space.snap(maximise_rows(climb, start, 0.0, 1.0).x), start])
+        designs = np.concatenate([space.snap(climb_feasible(space, climb, start).x), start])
         return designs, self._values(criterion, designs)
 
     def _expected(self, unit_x: NDArray[np.float64]) -> tuple[Expected, NDArray[np.float64]]:

@@ -468,14 +468,14 @@ class Study:
             fidelity: a fidelity's name, the target if None.
 
         Raises:
-            SpaceError: if a design is not valid.
+            SpaceError: if a design is outside of the bounds; it may violate constraints.
             FidelityError: if the fidelity is unknown.
             NoDataError: if nothing was observed yet.
         """
         if isinstance(designs, Mapping):
             raise SpaceError("predict takes a list of designs, got one design; write predict([params])")
         position = len(self.ladder) - 1 if fidelity is None else self.ladder.index(fidelity)
-        points = [self.space.encode(self.space.validate(params)) for params in designs]
+        points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
         unit_x = np.array(points).reshape(len(points), self.space.dimension)
         mean, std = self._fitted().predict(unit_x, position)
         return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
@@ -507,8 +507,9 @@ class Study:
     # --- inside ---
 
     def _drop(self, trial: Trial) -> None:
-        """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
-        reason = "not run: the design is outside of the study's present bounds"
+        """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
+        what = "bounds or parameter constraints" if self.space.constraints else "bounds"
+        reason = f"not run: the design is outside of the study's present {what}"
         self._store.finish(trial.number, trial.attempt, Result(TrialState.FAILED, reason=reason))
         _log.warning("trial %d is %s", trial.number, reason)
 
