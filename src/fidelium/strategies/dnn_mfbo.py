@@ -29,6 +29,7 @@ from fidelium.strategies.surrogate_strategy import (
 from fidelium.surrogates.base import JointlyGaussian, Posterior, Surrogate
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.warped import Warped
 from fidelium.timing import stage
 
 
@@ -104,7 +105,7 @@ def dnn_mfbo() -> DnnMfbo:
     """The default: closed-form last layers, random-feature networks, gain about the observation."""
     designs = Designs(pool=256, local=64, starts=5)
     acquisition = EntropySearch(joint_gain, draws=5, designs=designs, together=True, requires=JointlyGaussian)
-    return DnnMfbo(ClosedFormStack(), acquisition, reserve_last=True, steady=Key((0,)))
+    return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)))
 
 
 def dnn_mfbo_paper(
