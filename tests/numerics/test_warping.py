@@ -85,7 +85,8 @@ def test_any_magnitude_is_mapped_and_undone(size):
     y = size * np.array([-5.0, -1.0, 0.2, 1.0, 2.0])
     for bend in (Bend(below=size, scale=0.1 * size), Bend(above=-size, scale=0.1 * size)):
         z = bend.inward(y)
-        assert np.all(np.isfinite(z)) and np.all(np.diff(z) > 0) and np.max(np.abs(z)) < 100
+        assert np.all(np.diff(z) > 0)
+        assert np.max(np.abs(z)) < 100
         np.testing.assert_allclose(bend.outward(z), y, rtol=1e-9, atol=1e-9 * size)
         assert np.all(np.isfinite(bend.log_slope(y)))
 
