@@ -30,6 +30,7 @@ from fidelium.surrogates.base import JointlyGaussian, Posterior, Surrogate
 from fidelium.surrogates.runs import fit_runs
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.warped import Warped
 from fidelium.timing import stage
 
 
@@ -105,7 +106,7 @@ def dnn_mfbo() -> DnnMfbo:
     """The default: closed-form last layers, random-feature networks, gain about the observation."""
     designs = Designs(pool=256, local=64, starts=5)
     acquisition = EntropySearch(joint_gain, draws=5, designs=designs, together=True, requires=JointlyGaussian)
-    return DnnMfbo(ClosedFormStack(), acquisition, reserve_last=True, steady=Key((0,)))
+    return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)))
 
 
 def dnn_mfbo_paper(

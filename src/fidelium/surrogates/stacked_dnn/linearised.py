@@ -13,7 +13,6 @@ uncertainty about f_{m-1}.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 
 import equinox as eqx
 import jax
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from fidelium.numerics.linalg import Root
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.scaling import Scale
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
 from fidelium.surrogates.stacked_dnn.priors import NoiseParameters
@@ -108,20 +107,20 @@ class LinearisedPosterior(eqx.Module):
 
     Args:
         layers: one per fidelity, low to high.
-        units: the fields of each fidelity's `Scale`.
+        units: each fidelity's `Scale` as a row of numbers.
     """
 
     layers: tuple[LinearisedLayer, ...]
-    units: Float[Array, "m 4"]
+    units: Float[Array, "m fields"]
 
     @staticmethod
     def of(layers: Sequence[LinearisedLayer], scales: Sequence[Scale]) -> LinearisedPosterior:
         """The posterior of these layers, whose values are in these units."""
-        return LinearisedPosterior(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]))
+        return LinearisedPosterior(tuple(layers), jnp.asarray(scale_rows(scales)))
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
-        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+        return scales_of(self.units)
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Mean and variance of f_m(x) for every fidelity."""
