@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ from fidelium.history import Observations
 from fidelium.numerics.scaling import scale_rows, standardising
 from fidelium.numerics.warping import STRAIGHT, Bend, Warp
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Posterior, Surrogate
+from fidelium.surrogates.base import Focus, Focusable, Posterior, Surrogate
 from fidelium.surrogates.learning import Memory, milestone, require_data, subset
 from fidelium.surrogates.warp_evidence import Candidate, scored
 
@@ -70,14 +70,18 @@ class Warped(Generic[P]):
     Args:
         surrogate: of the warped values.
         shares_units: whether the surrogate needs all fidelities in the same units, and so the same map for all.
-        limits: of an outcome, the lowest and the highest allowed value, either may be None; None: an objective.
+        focus: of an outcome, its limits, and where to be precise; None: an objective.
         learned_at: from how many of the observations, the first ones, the map is chosen.
     """
 
     surrogate: Surrogate[P]
     shares_units: bool = False
-    limits: tuple[float | None, float | None] | None = None
+    focus: Focus | None = None
     learned_at: Callable[[int], int] = milestone
+
+    def focused(self, focus: Focus) -> Warped[P]:
+        """The same surrogate for an outcome with limits."""
+        return replace(self, focus=focus)
 
     def fit(self, observations: Sequence[Observations], key: Key) -> P:
         """The posterior given the observations of each fidelity.
@@ -87,11 +91,16 @@ class Warped(Generic[P]):
         """
         require_data(observations)
         early = [seen.first(self.learned_at(len(seen))) for seen in observations]
-        if self.limits is None:
+        if self.focus is None:
             warps = choose_warps(early, key, shared=self.shares_units)
-        else:
-            warps = choose_outcome_warps(early, *self.limits, key)
-        return fit_warped(self.surrogate, observations, warps, key)
+            return fit_warped(self.surrogate, observations, warps, key)
+        warps = choose_outcome_warps(early, self.focus.lower, self.focus.upper, key)
+        surrogate = self.surrogate
+        if isinstance(surrogate, Focusable):
+            # limits have the same map at every fidelity (`limit_candidates`)
+            lower, upper = warps[-1].inward(np.array([self.focus.lower, self.focus.upper])).tolist()
+            surrogate = cast("Surrogate[P]", surrogate.focused(Focus(self.focus.unit_x, lower, upper)))
+        return fit_warped(surrogate, observations, warps, key)
 
 
 def fit_warped(surrogate: Surrogate[P], observations: Sequence[Observations], warps: Sequence[Warp], key: Key) -> P:
