@@ -53,7 +53,10 @@ class Model(Protocol):
 
     @abstractmethod
     def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation of the objective at points `(n, d)` and a fidelity's position."""
+        """Posterior mean and standard deviation of the objective at points `(n, d)` and a fidelity's position.
+
+        Where values were bent: the median, and half of the width of the interval of 68 %.
+        """
         ...
 
     @abstractmethod

@@ -58,7 +58,10 @@ class PosteriorModel:
 
     @jax_session()
     def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation of the objective at points `(n, d)`, in the objective's units."""
+        """Posterior mean and standard deviation of the objective at points `(n, d)`, in the objective's units.
+
+        Where the values were warped: the median, and half of the width of the interval of 68 %, through the map.
+        """
         padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
         mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(self.posterior, padded))
         return self.scales[fidelity].outward_moments(mean, variance)
