@@ -463,6 +463,9 @@ class Study:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The model's mean and standard deviation of the objective, in the user's units.
 
+        Where the model has bent values with a long tail, it is the median that is given, and half of the width of the
+        interval of 68 % about it.
+
         Args:
             designs: a list of parameter values.
             fidelity: a fidelity's name, the target if None.
