@@ -129,6 +129,26 @@ def check_outcome_name(name: object) -> None:
         raise SettingError(f"{name!r} is reserved, so an outcome cannot have this name; rename it")
 
 
+def is_outcome_name(name: object) -> bool:
+    """Whether this can be the name of an outcome."""
+    try:
+        check_outcome_name(name)
+    except SettingError:
+        return False
+    return True
+
+
+def failure_of(outcomes: Mapping[str, float], constraints: Iterable[OutcomeConstraint]) -> str | None:
+    """Why a run that gave these outcomes counts as failed: a constrained one is missing or not finite; None if none."""
+    for each in constraints:
+        if each.name not in outcomes:
+            given = ", ".join(outcomes) or "none"
+            return f"the run gave no outcome {each.name!r}, which a constraint names; it gave {given}"
+        if not math.isfinite(outcomes[each.name]):
+            return f"the outcome {each.name!r}, which a constraint names, is {outcomes[each.name]}, not a finite number"
+    return None
+
+
 def _parsed(text: object) -> OutcomeConstraint:
     """The constraint of a text: `NAME <= number`, `NAME >= number`, `low <= NAME <= high`, either way round."""
     expected = f"expected 'NAME <= number', 'NAME >= number' or 'low <= NAME <= high', got {text!r}"

@@ -77,6 +77,10 @@ class StudyDefinition:
                 raise SettingError(f"seed must be a whole number >= 0, or None for a random one, got {self.seed!r}")
         with _about("initial"):
             validated_sizes(self.initial, self.ladder)
+        with _about("failure_model"):
+            for taught in (self.failures_teach, self.timeouts_teach):
+                if not isinstance(taught, bool):
+                    raise SettingError(f"failure_model must be True or False, got {taught!r}")
         with _about("name"):
             if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
                 raise SettingError(

@@ -264,6 +264,26 @@ class History:
         return tuple(found)
 
     @cached_property
+    def order(self) -> tuple[NDArray[np.int64], ...]:
+        """For every fidelity, the observations of `inside` from the best on: feasible ones by value, then the others.
+
+        Infeasible ones are ordered by the sum of their violations, each in units of its outcome's spread.
+        """
+        return tuple(np.lexsort((-seen.y, beyond)) for seen, beyond in zip(self.inside, self._violations, strict=True))
+
+    @cached_property
+    def _violations(self) -> tuple[NDArray[np.float64], ...]:
+        totals: list[NDArray[np.float64]] = []
+        for m, seen in enumerate(self.inside):
+            total = np.zeros(len(seen))
+            for each, outcome in zip(self.constraints, self.outcomes, strict=True):
+                y = outcome[m].inside.y
+                beyond = np.maximum(np.maximum(each.lower - y, y - each.upper), 0.0)
+                total += beyond / max(float(np.std(y)) if len(y) else 0.0, np.finfo(float).tiny)
+            totals.append(total)
+        return tuple(totals)
+
+    @cached_property
     def successes(self) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
         """For every fidelity, the designs that were run with success, and those that failed, `(n, d)` each."""
         rows: list[tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]] = [([], []) for _ in self.ladder]
@@ -271,7 +291,7 @@ class History:
             m = self.ladder.index(trial.fidelity.name)
             if trial.is_observation:
                 rows[m][0].append(point)
-            elif trial.design_failed and (self.timeouts_teach or not trial.timed_out):
+            elif self._teaches(trial):
                 rows[m][1].append(point)
         return tuple(
             tuple(np.array(points).reshape(len(points), self.space.dimension) for points in pair)  # type: ignore[misc]
@@ -285,8 +305,17 @@ class History:
 
     @cached_property
     def inside(self) -> tuple[Observations, ...]:
-        """The observations within the present bounds: the designs that may be recommended or asked again."""
-        return tuple(seen.inside for seen in self.observations)
+        """The observations of valid designs, within bounds and constraints: they may be recommended or asked again."""
+        if not self.space.constraints:
+            return tuple(seen.inside for seen in self.observations)
+        rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
+        for trial, _ in self._placed:
+            if trial.is_observation:
+                rows[self.ladder.index(trial.fidelity.name)].append(self.space.contains(trial.params))
+        return tuple(
+            Observations(seen.unit_x[valid], seen.y[valid])
+            for seen, valid in zip(self.observations, (np.array(each, dtype=bool) for each in rows), strict=True)
+        )
 
     @cached_property
     def pending(self) -> tuple[Query, ...]:
@@ -297,6 +326,16 @@ class History:
     def failed(self) -> tuple[Query, ...]:
         """Queries that failed or were lost, without excluded ones."""
         return self._queries(TrialState.FAILED, TrialState.LOST)
+
+    @cached_property
+    def unexplained(self) -> tuple[Query, ...]:
+        """Queries that ended without a value for a reason that a model of success does not learn from."""
+        return self._queries_of(
+            trial
+            for trial in self.trials
+            if trial.state is TrialState.LOST
+            or (trial.state is TrialState.FAILED and not (self.failures_teach and self._teaches(trial)))
+        )
 
     @property
     def affordable(self) -> tuple[int, ...]:
@@ -315,7 +354,7 @@ class History:
 
     @property
     def incumbent(self) -> Trial | None:
-        """The best feasible trial at the target, not excluded and within the present bounds; None if there is none."""
+        """The best feasible trial at the target, not excluded and valid now; None if there is none."""
         target = self.ladder.target.name
         done = [t for t in self.trials if self._is_candidate(t) and t.fidelity.name == target]
         ranked = sorted(done, key=lambda t: self.direction.sign * (t.value or 0.0), reverse=True)
@@ -360,12 +399,18 @@ class History:
         placed = ((trial, self.space.place(trial.params)) for trial in self.trials)
         return tuple((trial, point) for trial, point in placed if point is not None)
 
+    def _teaches(self, trial: Trial) -> bool:
+        """Whether a trial failed because of its design."""
+        return trial.design_failed and (self.timeouts_teach or not trial.timed_out)
+
     def _queries(self, *states: TrialState) -> tuple[Query, ...]:
-        found = [trial for trial in self.trials if trial.state in states and not trial.excluded]
+        return self._queries_of(trial for trial in self.trials if trial.state in states)
+
+    def _queries_of(self, trials: Iterable[Trial]) -> tuple[Query, ...]:
         return tuple(
             Query(trial.params, self.ladder.index(trial.fidelity.name))
-            for trial in found
-            if self.space.place(trial.params) is not None
+            for trial in trials
+            if not trial.excluded and self.space.place(trial.params) is not None
         )
 
     def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:

@@ -6,305 +6,62 @@ same point, bit for bit. So every suggestion is valid, and two suggestions of th
 
 Bounds may change during a study. Designs outside of the present ones are encoded outside of the cube, and nothing
 suggests them; `SearchSpace.place` says which of them a model may use.
+
+Constraints say which combinations of values are valid (`expressions.py`). They are checked on decoded values, so a
+point that `meets` them is a design that `validate` accepts, and the other way round.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.errors import SpaceError
+from fidelium.expressions import Columns, Constraint, Variable, parse
+from fidelium.feasible_set import FeasibleSet
+from fidelium.parameters import Categorical, Integer, Parameter, Real
+from fidelium.region import Region
 
 Params = dict[str, Any]
 """Values of all parameters by name, in the user's units."""
 
-_FINEST_BITS = 40
-"""Resolution of a real parameter, 2**-40 of its range: finer than simulators need, coarser than rounding errors."""
-
 MARGIN = 0.5
 """How far outside of the unit cube a design may be for a model to use it."""
+
+MOST_CONSTRAINTS = 100
+"""Constraints of a search space at most."""
 
 MOST_COLUMNS = 10_000
 """Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
 
-_BEYOND_FLOATS = 2**1024
-"""The smallest power of two that is too large for a float."""
-
-
-@runtime_checkable
-class Parameter(Protocol):
-    """The interface of a parameter, implemented by `Real`, `Integer` and `Categorical`."""
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Number of columns of the unit cube this parameter takes."""
-        ...
-
-    @property
-    @abstractmethod
-    def size(self) -> float:
-        """Number of different values, `inf` for a real parameter."""
-        ...
-
-    @abstractmethod
-    def validate(self, value: Any) -> Any:
-        """The value as a plain Python object; raises `SpaceError` if it is not valid."""
-        ...
-
-    @abstractmethod
-    def encode(self, value: Any) -> NDArray[np.float64]:
-        """The value's columns in the unit cube, shape `(width,)`; outside of it for a number outside of the bounds.
-
-        Raises:
-            SpaceError: if the value has no place: a choice that there is not, a number <= 0 on a log scale.
-        """
-        ...
-
-    @abstractmethod
-    def decode(self, columns: NDArray[np.float64]) -> Any:
-        """The value nearest to these columns, shape `(width,)`."""
-        ...
-
-    @abstractmethod
-    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The columns `(n, width)`, each row replaced by the nearest one that encodes a value."""
-        ...
-
-
-@dataclass(frozen=True)
-class Real:
-    """A real number in [low, high], on a linear or a logarithmic scale.
-
-    Args:
-        low: lower bound.
-        high: upper bound, above `low`.
-        log: use a logarithmic scale; needs `low > 0`.
-
-    Raises:
-        SpaceError: if the bounds are not finite, are reversed, are closer together than doubles can resolve, or are not
-            positive for a log scale.
-    """
-
-    low: float
-    high: float
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        _check_bounds("Real", self.low, self.high, self.log)
-        if not math.isfinite(self._ends[1] - self._ends[0]):
-            raise SpaceError(f"the range of Real({self.low!r}, {self.high!r}) is too wide for a float; rescale it")
-        if self._bits < 8:
-            raise SpaceError(
-                f"the bounds of Real({self.low!r}, {self.high!r}{', log=True' if self.log else ''}) are too close, "
-                "floats cannot tell enough values between them apart; widen them or rescale"
-            )
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def size(self) -> float:
-        return math.inf
-
-    def validate(self, value: Any) -> float:
-        number = _plain_number(value)
-        if number is None or not math.isfinite(number) or not self.low <= number <= self.high:
-            raise SpaceError(f"expected a number in [{self.low:g}, {self.high:g}], got {value!r}")
-        return float(number)
-
-    def encode(self, value: Any) -> NDArray[np.float64]:
-        start, end = self._ends
-        position = (_log(value) if self.log else value) - start
-        columns = np.array([[position / (end - start)]])
-        return (self.snap(columns) if self.low <= value <= self.high else columns)[0]
-
-    def decode(self, columns: NDArray[np.float64]) -> float:
-        (unit,) = self.snap(columns[None, :])[0].tolist()
-        if unit == 1.0:
-            return float(self.high)
-        start, end = self._ends
-        position = start + unit * (end - start)
-        value = math.exp(position) if self.log and unit > 0 else (self.low if unit == 0 else position)
-        return float(min(max(value, self.low), self.high))
-
-    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        steps = 2.0**self._bits
-        return np.round(np.clip(columns, 0.0, 1.0) * steps) / steps + 0.0  # -0.0 is the same point as 0.0
-
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        return (math.log(self.low), math.log(self.high)) if self.log else (float(self.low), float(self.high))
-
-    @cached_property
-    def _bits(self) -> int:
-        """Bits of the grid: four less than survive the rounding in `decode` and `encode`, at most 40."""
-        start, end = self._ends
-        if not end > start:  # the logarithms of bounds next to each other
-            return 0
-        # on a log scale exp() amplifies rounding by |log value|; one more unit covers the value's own rounding
-        magnitude = max(abs(start), abs(end)) + (1.0 if self.log else 0.0)
-        bits = 48 - math.ceil(math.log2(max(magnitude / (end - start), 1.0)))
-        # below 2**-1022 doubles are 2**-1074 apart: one step at the lower bound must be longer
-        step = math.log2(end - start) + (math.log2(self.low) if self.log else 0.0)
-        bits = min(bits, 1070 + math.floor(step))
-        return min(_FINEST_BITS, bits)
-
-
-@dataclass(frozen=True)
-class Integer:
-    """A whole number in [low, high], both included, on a linear or a logarithmic scale.
-
-    Each value is encoded inside its own cell of the unit interval, so rounding is unambiguous.
-
-    Args:
-        low: smallest value.
-        high: largest value, above `low`.
-        log: use a logarithmic scale; needs `low >= 1`.
-
-    Raises:
-        SpaceError: if the bounds are not whole numbers, are reversed, or are below 1 for a log scale.
-    """
-
-    low: int
-    high: int
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        _check_bounds("Integer", self.low, self.high, self.log)
-        for bound in (self.low, self.high):
-            if not isinstance(bound, (int, np.integer)):
-                raise SpaceError(f"the bounds of Integer must be whole numbers, got {bound!r}")
-        if max(abs(self.low), abs(self.high)) > 2**40:
-            raise SpaceError(f"Integer({self.low!r}, {self.high!r}) has too many values; use Real and round")
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def size(self) -> float:
-        return float(self.high - self.low + 1)
-
-    def validate(self, value: Any) -> int:
-        number = _plain_number(value)
-        if number is None or not self.low <= number <= self.high or number != int(number):
-            raise SpaceError(f"expected a whole number in [{self.low}, {self.high}], got {value!r}")
-        return int(number)
-
-    def encode(self, value: Any) -> NDArray[np.float64]:
-        if self.log:
-            _log(value)
-        return self._units(np.array([float(value)]))
-
-    def decode(self, columns: NDArray[np.float64]) -> int:
-        return int(self._values(columns)[0])
-
-    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._units(self._values(columns))
-
-    def _values(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        start, end = self._ends
-        positions = start + np.clip(units, 0.0, 1.0) * (end - start)
-        return np.clip(np.round(np.exp(positions) if self.log else positions), self.low, self.high)
-
-    def _units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        start, end = self._ends
-        return ((np.log(values) if self.log else values) - start) / (end - start)
-
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        """The bounds, extended by half a cell so that every value has a full cell."""
-        low, high = self.low - 0.5, self.high + 0.5
-        return (math.log(low), math.log(high)) if self.log else (low, high)
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """One of a few choices without an order, encoded with one column per choice.
-
-    Args:
-        choices: the values, at least two, hashable and all different.
-
-    Raises:
-        SpaceError: if there are fewer than two choices, two are equal, or one is not hashable or not equal to itself.
-    """
-
-    choices: Sequence[Hashable]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.choices, (str, bytes)) or not isinstance(self.choices, Sequence):
-            raise SpaceError(f"the choices of Categorical must be a list or tuple, got {self.choices!r}")
-        if len(self.choices) < 2:
-            raise SpaceError(f"Categorical needs at least two choices, got {list(self.choices)!r}")
-        seen: set[tuple[bool, Hashable]] = set()
-        for choice in self.choices:
-            if not isinstance(choice, Hashable):
-                raise SpaceError(f"the choices of Categorical must be hashable, got {choice!r}")
-            if not _same(choice, choice):
-                raise SpaceError(f"a choice of Categorical must be equal to itself (NaN is not), got {choice!r}")
-            if (isinstance(choice, bool), choice) in seen:  # the equality of `_same`
-                raise SpaceError(f"the choices of Categorical must differ, got {choice!r} twice")
-            seen.add((isinstance(choice, bool), choice))
-
-    @property
-    def width(self) -> int:
-        return len(self.choices)
-
-    @property
-    def size(self) -> float:
-        return float(len(self.choices))
-
-    def validate(self, value: Any) -> Any:
-        return self.choices[self._position(value)]
-
-    def encode(self, value: Any) -> NDArray[np.float64]:
-        columns = np.zeros(self.width)
-        columns[self._position(value)] = 1.0
-        return columns
-
-    def decode(self, columns: NDArray[np.float64]) -> Any:
-        return self.choices[int(np.argmax(columns))]
-
-    def snap(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.eye(self.width)[np.argmax(columns, axis=1)]
-
-    def _position(self, value: Any) -> int:
-        for position, choice in enumerate(self.choices):
-            if _same(choice, value):
-                return position
-        raise SpaceError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Categorical) or len(self.choices) != len(other.choices):
-            return False
-        return all(_same(mine, theirs) for mine, theirs in zip(self.choices, other.choices, strict=True))
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.choices))
-
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The parameters of a design, by name.
+    """The parameters of a design, by name, and the constraints on them that are known before any run.
+
+    A constraint is a comparison (`<=`, `>=`, `<`, `>`, also in a chain) of arithmetic in parameter names (`+ - * / **`,
+    parentheses, `abs min max sqrt exp log sin cos`), such as "inner < outer" or "0.1 <= width * height <= 0.2". A
+    categorical parameter is compared by `==` and `!=` with one of its choices, as in `core != "balsa"`; so are whole
+    numbers. A name that is not a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be
+    computed (a division by zero, a logarithm of a negative number, an overflow), it is not met.
 
     Args:
         parameters: name -> `Real`, `Integer` or `Categorical`.
+        constraints: texts; every design must meet all of them.
 
     Raises:
-        SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, or the unit
-            cube would have too many columns.
+        SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, the unit
+            cube would have too many columns, a constraint is not valid, or no design that meets them is found.
     """
 
     parameters: Mapping[str, Parameter]
+    constraints: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
@@ -318,6 +75,19 @@ class SearchSpace:
                 raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
         if self.dimension > MOST_COLUMNS:
             raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
+        if isinstance(self.constraints, (str, bytes)) or not isinstance(self.constraints, Sequence):
+            raise SpaceError(f"constraints must be a list of texts such as 'inner < outer', got {self.constraints!r}")
+        if len(self.constraints) > MOST_CONSTRAINTS:
+            raise SpaceError(f"a search space has at most {MOST_CONSTRAINTS} constraints, got {len(self.constraints)}")
+        if self._feasible is not None and self._feasible.is_empty:
+            raise SpaceError(_clash(self._feasible.region))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SearchSpace):
+            return NotImplemented
+        return self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+
+    __hash__ = None  # its parameters are a dict
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -336,6 +106,21 @@ class SearchSpace:
 
     def validate(self, params: Mapping[str, Any]) -> Params:
         """The parameter values as plain Python objects, in the space's order.
+
+        Raises:
+            SpaceError: if a parameter is missing, unknown, or outside its range, or a constraint is violated.
+        """
+        values = self.within_bounds(params)
+        if self._feasible is not None:
+            columns = _columns(self._feasible.region, values)
+            for constraint in self._feasible.region.constraints:
+                if not constraint.holds(columns)[0]:
+                    numbers = constraint.sides(columns) or f"{', '.join(repr(values[n]) for n in constraint.names)}"
+                    raise SpaceError(f"the design violates {constraint.text!r}: {numbers}")
+        return values
+
+    def within_bounds(self, params: Mapping[str, Any]) -> Params:
+        """As `validate`, but whether or not the constraints are met.
 
         Raises:
             SpaceError: if a parameter is missing, unknown, or outside its range.
@@ -396,8 +181,84 @@ class SearchSpace:
         return np.concatenate(parts, axis=1)
 
     def sample(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
-        """`count` uniformly random designs as points of the unit cube, `(count, dimension)`."""
-        return self.snap(generator.random((count, self.dimension)))
+        """`count` uniformly random designs that meet the constraints, as points of the unit cube `(count, dimension)`.
+
+        On thin sets, uniform as far as a random walk gets (`feasible_set.py`).
+        """
+        points = self.snap(generator.random((count, self.dimension)))
+        if self._feasible is not None:
+            points[:, self._constrained] = self._feasible.sample(generator, count)
+        return points
+
+    def meets(self, unit_x: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each row of `(n, dimension)`, snapped, meets the constraints: exactly where `validate` accepts it."""
+        if self._feasible is None:
+            return np.ones(len(unit_x), dtype=bool)
+        region = self._feasible.region
+        return region.met(region.snap(np.asarray(unit_x, dtype=float)[:, self._constrained]))
+
+    def repair(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As `snap`, with each row that violates a constraint moved to a design nearby that meets them all."""
+        points = self.snap(unit_x)
+        if self._feasible is None or not len(points):
+            return points
+        points[:, self._constrained] = self._feasible.repair(np.asarray(unit_x, dtype=float)[:, self._constrained])
+        return points
+
+    def margins(self, unit_x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By how much each comparison of numbers in the constraints is met, negative where it is not.
+
+        Integers may be anything in between here, and choices are those of the snapped point.
+
+        Returns:
+            The margins `(n, k)` and their gradients `(n, k, dimension)`, 0 for the columns of choices.
+        """
+        if self._feasible is None:
+            return np.empty((len(unit_x), 0)), np.empty((len(unit_x), 0, self.dimension))
+        region = self._feasible.region
+        margins, gradients = region.margins(np.asarray(unit_x, dtype=float)[:, self._constrained])
+        everywhere = np.zeros((*margins.shape, self.dimension))
+        everywhere[:, :, self._constrained[region.moving]] = gradients
+        return margins, everywhere
+
+    @cached_property
+    def constrained_choices(self) -> NDArray[np.int64]:
+        """The columns of categorical parameters that are in constraints: a climb leaves them as they are."""
+        if self._feasible is None:
+            return np.empty(0, dtype=np.int64)
+        return np.delete(self._constrained, self._feasible.region.moving)
+
+    def parse(self, text: object) -> Constraint:
+        """The constraint that a text says about these parameters.
+
+        Raises:
+            SpaceError: if it is not one.
+        """
+        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
+        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+
+    @property
+    def feasible_share(self) -> float:
+        """Share of uniformly random designs that meet the constraints, to about a thousandth; 1 without constraints.
+
+        Constraints on one discrete parameter alone are not counted.
+        """
+        return 1.0 if self._feasible is None else self._feasible.share
+
+    @cached_property
+    def _feasible(self) -> FeasibleSet | None:
+        """The parameters in constraints, and their values that meet these; None without constraints."""
+        if not self.constraints:
+            return None
+        return FeasibleSet(_region(self.parameters, tuple(self.parse(text) for text in self.constraints)))
+
+    @cached_property
+    def _constrained(self) -> NDArray[np.int64]:
+        """The columns of the parameters in constraints."""
+        if self._feasible is None:
+            return np.empty(0, dtype=np.int64)
+        places = [self._columns[name] for name in self._feasible.region.parameters]
+        return np.concatenate([np.arange(place.start, place.stop) for place in places])
 
     @cached_property
     def _columns(self) -> dict[str, slice]:
@@ -407,6 +268,51 @@ class SearchSpace:
             columns[name] = slice(start, start + parameter.width)
             start += parameter.width
         return columns
+
+
+def _variable(parameter: Parameter) -> Variable | None:
+    """What a constraint may know of a parameter; None if it is of a kind that cannot be in one."""
+    if isinstance(parameter, Categorical):
+        return Variable("choice", tuple(parameter.choices))
+    return (
+        Variable("real")
+        if isinstance(parameter, Real)
+        else Variable("integer")
+        if isinstance(parameter, Integer)
+        else None
+    )
+
+
+def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, ...]) -> Region:
+    """The parameters that are in the constraints, in the space's order."""
+    used = {name for constraint in constraints for name in constraint.names}
+    kept = {n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical)}
+    return Region(kept, constraints)
+
+
+def _columns(region: Region, values: Params) -> Columns:
+    """One design as columns, with its own values, which may be between those of the grid."""
+    numbers: dict[str, NDArray[np.float64]] = {}
+    positions: dict[str, NDArray[np.int64]] = {}
+    for name, parameter in region.parameters.items():
+        if isinstance(parameter, Categorical):
+            positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])
+        if isinstance(values[name], (int, float)) and not isinstance(values[name], bool):
+            numbers[name] = np.array([float(values[name])])
+    return Columns(numbers, positions)
+
+
+def _clash(region: Region) -> str:
+    """Which constraints no design was found for: none of them can be left out."""
+    kept = region.constraints
+    for constraint in region.constraints:
+        fewer = tuple(other for other in kept if other is not constraint)
+        if fewer and FeasibleSet(_region(region.parameters, fewer)).is_empty:
+            kept = fewer
+    texts = " and ".join(repr(constraint.text) for constraint in kept)
+    if len(kept) == 1:
+        return f"cannot find a design within the bounds that meets the constraint {texts}; correct it or the bounds"
+    return f"cannot find a design within the bounds that meets {texts} together; correct one of them or the bounds"
 
 
 def column_names(space: SearchSpace, others: Collection[str]) -> dict[str, str]:
@@ -419,41 +325,3 @@ def column_names(space: SearchSpace, others: Collection[str]) -> dict[str, str]:
         while columns[name] in others or (columns[name] != name and columns[name] in space.names):
             columns[name] = f"params_{columns[name]}"
     return columns
-
-
-def _plain_number(value: Any) -> float | int | None:
-    """`value` as a plain number, None if it is not one (or a boolean) or too large for a float."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    if isinstance(value, (int, float, np.integer, np.floating)):
-        number = value.item() if isinstance(value, np.generic) else value
-        if isinstance(number, float):
-            return None if math.isnan(number) else number
-        return number if abs(number) < _BEYOND_FLOATS else None
-    return None
-
-
-def _log(value: float) -> float:
-    if value <= 0:
-        raise SpaceError(f"expected a number above 0 on a log scale, got {value!r}")
-    return math.log(value)
-
-
-def _same(choice: Any, value: Any) -> bool:
-    """Whether two choices are equal; True and 1 are different, 1 and 1.0 are equal."""
-    if isinstance(choice, bool) != isinstance(value, bool) or not isinstance(value, Hashable):
-        return False  # comparing an unhashable value, such as an array, may not give a boolean
-    return choice == value
-
-
-def _check_bounds(kind: str, low: Any, high: Any, log: Any) -> None:
-    if not isinstance(log, (bool, np.bool_)):  # log="no" would be a logarithmic scale
-        raise SpaceError(f"{kind} takes log=True or log=False, got {log!r}")
-    for bound in (low, high):
-        number = _plain_number(bound)
-        if number is None or not math.isfinite(number):
-            raise SpaceError(f"the bounds of {kind} must be finite numbers, got {bound!r}")
-    if low >= high:
-        raise SpaceError(f"{kind} needs low < high, got low={low!r} and high={high!r}")
-    if log and low <= 0:
-        raise SpaceError(f"{kind} with log=True needs low > 0, got low={low!r}")

@@ -236,3 +236,107 @@ def test_only_decimal_numbers_are_numbers(call, study_file, tmp_path) -> None:
         "  line 3, column 'x': expected a number, got '0_1'",
         "  line 3, column 'count': expected a whole number, got '２'",
     ]
+
+
+def make_constrained(storage: str, name: str):
+    ladder = [Fidelity("low", 1), Fidelity("high", 4)]
+    return create_study(
+        {"x": Real(-1, 1)},
+        ladder,
+        direction="minimize",
+        strategy="random",
+        storage=storage,
+        name=name,
+        constraints=["stress <= 1.5e8"],
+    )
+
+
+@pytest.fixture
+def constrained(storage):
+    """Two observations with outcomes, one of them infeasible, and a failed trial."""
+    made = make_constrained(storage, "constrained")
+    made.add_observation({"x": 0.5}, "high", 1 / 3, {"stress": 0.1 + 0.2, "mass": 7.0})
+    made.add_observation({"x": 0.25}, "low", 2.0, {"stress": 2e8})
+    made.tell(made.ask(), failed="no mesh")
+    return made
+
+
+def test_outcomes_are_exported_and_come_back(call, constrained, storage, tmp_path) -> None:
+    import pyarrow.parquet
+
+    for ending in ("csv", "json", "parquet"):
+        assert call("export", storage, tmp_path / f"out.{ending}").code == 0
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    columns = ["x", "stress", "mass", "feasible", "measured_cost"]
+    assert list(rows[0])[5:10] == columns
+    assert [(row["stress"], row["mass"], row["feasible"]) for row in rows] == [
+        (repr(0.1 + 0.2), "7.0", "True"),
+        ("200000000.0", "", "False"),
+        ("", "", ""),
+    ]
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names[5:10] == columns
+    assert table["feasible"].to_pylist() == [True, False, None]
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["constraints"] == ["stress <= 150000000.0"]
+    assert [(trial["outcomes"], trial["feasible"]) for trial in content["trials"]] == [
+        ({"stress": 0.1 + 0.2, "mass": 7.0}, True),
+        ({"stress": 2e8}, False),
+        ({}, None),
+    ]
+    copy = make_constrained(storage, "copy")
+    answer = call("import", storage, tmp_path / "out.csv", "--name", "copy", "--outcome", "mass")
+    assert answer.out == f"2 observations imported from {tmp_path / 'out.csv'}\n"
+    assert [dict(trial.outcomes) for trial in copy.trials] == [dict(trial.outcomes) for trial in constrained.trials[:2]]
+    assert [trial.feasible for trial in copy.trials] == [True, False]
+    assert call("import", storage, tmp_path / "out.csv", "--name", "copy").out.endswith("2 were imported before\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,value\n0.5,1\n", "has no column 'stress'; its columns are 'x', 'value'; use --column name=header"),
+        (
+            "x,value,stress\n0.5,1,1e8\n0.25,1,\n",
+            "has errors; nothing was read:\n  line 3, column 'stress': expected a finite number, got ''",
+        ),
+        ("x,value,stress\n0.5,1,nan\n", "line 2, column 'stress': expected a finite number, got 'nan'"),
+        ("x,value,stress\n0.5,1,inf\n", "line 2, column 'stress': expected a finite number, got 'inf'"),
+        ("x,value,stress\n0.5,1,1e999\n", "line 2, column 'stress': expected a finite number, got '1e999'"),
+    ],
+)
+def test_rows_without_a_constrained_outcome_are_refused(call, constrained, storage, tmp_path, text, message) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text(text)
+    answer = call("import", storage, file, "--fidelity", "high")
+    assert answer.code == 2
+    assert message in answer.err
+    assert len(constrained.trials) == 3
+
+
+def test_outcomes_may_have_other_headers_and_empty_cells(call, constrained, storage, tmp_path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("x,value,S max,mass,comment\n0.5,1,1e8,,a\n0.75,2,3e8,5,b\n")
+    asked = ("import", storage, file, "--fidelity", "high", "--column", "stress=S max", "--outcome", "mass")
+    assert call(*asked).code == 0
+    assert [dict(trial.outcomes) for trial in constrained.trials[3:]] == [
+        {"stress": 1e8},
+        {"stress": 3e8, "mass": 5.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x", "'x' is a parameter, so an outcome cannot have this name"),
+        ("value", "'value' is reserved"),
+        ("drag", "has no column 'drag'"),
+    ],
+)
+def test_an_outcome_that_cannot_be_read_is_refused(call, constrained, storage, tmp_path, name, message) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("x,value,stress\n0.5,1,1e8\n")
+    answer = call("import", storage, file, "--fidelity", "high", "--outcome", name)
+    assert answer.code == 2
+    assert message in answer.err

@@ -15,7 +15,7 @@ from fidelium import Categorical, Fidelity, Integer, Real, Study, create_study
 from fidelium.cli.table_io import read_designs, read_observations, write_table
 from fidelium.history import TrialState
 from fidelium.space import SearchSpace, column_names
-from fidelium.trial_table import LEADING, TRAILING, table_columns
+from fidelium.trial_table import LEADING, TRAILING, TrialTable
 
 AWKWARD = {
     "cost": Real(0, 1),
@@ -164,7 +164,7 @@ def test_any_names_of_parameters_come_back_from_an_exported_file(tmp_path, names
     ]
     with file.open(newline="", encoding="utf-8") as stream:
         written = next(csv.reader(stream))
-    assert written == [name.encode("utf-8", "backslashreplace").decode() for name in table_columns(study.space)]
+    assert written == [name.encode("utf-8", "backslashreplace").decode() for name in TrialTable(study.space).columns]
     write_table(tmp_path / "out.parquet", study.definition, study.trials)
     assert pyarrow.parquet.read_table(tmp_path / "out.parquet").column_names == written
     if not any("\ud800" in str(text) for trial in study.trials for each in trial.params.items() for text in each):

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from fidelium.numerics import normal
-from fidelium.numerics.normal import log_cdf, log_improvement, truncated_variance, truncation_entropy_loss
+from fidelium.numerics.normal import (
+    bivariate_excess,
+    log_cdf,
+    log_improvement,
+    truncated_variance,
+    truncation_entropy_loss,
+)
 
 SWITCH = normal._TAIL
 FUNCTIONS = [truncated_variance, truncation_entropy_loss, log_cdf]
@@ -150,3 +156,92 @@ def test_the_log_improvement_is_continuous_where_the_series_takes_over():
     rise = of_all(log_improvement, [above])[0] - of_all(log_improvement, [below])[0]
     assert rise == pytest.approx(expected, abs=1e-10)
     assert slopes(log_improvement, [below])[0] == pytest.approx(slopes(log_improvement, [above])[0], rel=1e-9)
+
+
+# a, b, r and Phi_2(a, b; r) - Phi(a) Phi(b), by mpmath's quadrature of Plackett's identity with 40 digits
+EXCESS = np.array(
+    [
+        (0, 0, 0.5, 0.0833333333333333),
+        (0, 0, -0.99, -0.227473293177794),
+        (0.001, 0, 0.999, 0.242880003299771),
+        (0.3, -0.3, 0.8, 0.122070697913632),
+        (1, 1, 0.3, 0.0202863589155488),
+        (-1, 2.5, 0.97, 0.000985196029090377),
+        (-3, -3.01, 0.9999, 0.00129576019094202),
+        (-3, -3, 0.9999, 0.00132307344672377),
+        (2, 2.001, 0.999999, 0.0221690854723936),
+        (-6, -6, 0.5, 3.893578333408e-13),
+        (-6, -6, 0.99, 6.53562456861822e-10),
+        (-6, -6, -0.5, -9.73355181341031e-19),
+        (-6, -2, 0.01, 3.48304689587434e-12),
+        (-6, 6, 0.3, 9.73355079791138e-19),
+        (6, 7, 0.9, 1.05679506562066e-12),
+        (-12, -12, 0.8, 1.00783497915243e-37),
+        (-12, -30, 0.8, 4.90671392859282e-198),
+        (-1, -1.5, 1e-07, 3.13394688117133e-9),
+        (-1, -1.5, 1e-05, 3.13397015072517e-7),
+    ]
+)
+
+
+def excess(a, b, r) -> NDArray[np.float64]:
+    a, b, r = np.broadcast_arrays(*(np.asarray(each, dtype=float) for each in (a, b, r)))
+    return np.asarray(jax.jit(jax.vmap(bivariate_excess))(a.ravel(), b.ravel(), r.ravel()))
+
+
+def excess_slopes(a, b, r) -> list[NDArray[np.float64]]:
+    rows = (np.asarray(each, dtype=float) for each in (a, b, r))
+    return [np.asarray(each) for each in jax.jit(jax.vmap(jax.grad(bivariate_excess, (0, 1, 2))))(*rows)]
+
+
+def test_the_excess_is_right_to_many_digits_of_itself_however_small():
+    a, b, r, value = EXCESS.T
+    np.testing.assert_allclose(excess(a, b, r), value, rtol=3e-7, atol=0)
+    central = np.maximum(np.abs(a), np.abs(b)) <= 7
+    np.testing.assert_allclose(excess(a, b, r)[central], value[central], rtol=1e-8, atol=0)
+
+
+def test_the_excess_completes_scipys_distribution_of_two_variables():
+    generator = np.random.default_rng(0)
+    a, b, r = generator.normal(size=40), generator.normal(size=40), generator.uniform(-0.999, 0.999, size=40)
+    whole = [stats.multivariate_normal(cov=[[1, r[i]], [r[i], 1]]).cdf(np.array([a[i], b[i]])) for i in range(len(a))]
+    np.testing.assert_allclose(special.ndtr(a) * special.ndtr(b) + excess(a, b, r), whole, atol=1e-8)
+
+
+def test_the_excess_has_the_symmetries_of_the_normal():
+    generator = np.random.default_rng(1)
+    a, b, r = 3 * generator.normal(size=200), 3 * generator.normal(size=200), generator.uniform(-1, 1, size=200)
+    here = excess(a, b, r)
+    np.testing.assert_allclose(excess(b, a, r), here, rtol=1e-9)
+    np.testing.assert_allclose(excess(-a, -b, r), here, rtol=1e-9)
+    np.testing.assert_allclose(excess(a, -b, -r), -here, rtol=1e-9)
+    np.testing.assert_array_equal(np.sign(here), np.sign(r))
+    np.testing.assert_array_equal(excess(a, b, np.zeros(200)), 0.0)
+
+
+def test_with_full_correlation_the_smaller_bound_decides():
+    a, b = (each.ravel() for each in np.meshgrid([-7.0, -1.0, -0.2, 0.0, 0.4, 3.0], [-6.0, -1.0, 0.0, 0.5, 3.0]))
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    np.testing.assert_allclose(excess(a, b, np.ones(len(a))), special.ndtr(low) * special.ndtr(-high), rtol=1e-6)
+
+
+WIDE = [each.ravel() for each in np.meshgrid(FAR[::8], FAR[::8], [-1.0, -0.9, -1e-6, 0.0, 1e-9, 0.5, 0.999999, 1.0])]
+
+
+def test_the_excess_and_its_slopes_are_finite_and_of_the_right_sign_everywhere():
+    here = excess(*WIDE)
+    assert np.all(np.isfinite(here))
+    assert np.all(here * WIDE[2] >= 0)
+    assert np.all(np.abs(here) <= 0.25 + 1e-6)
+    assert all(np.all(np.isfinite(each)) for each in excess_slopes(*WIDE))
+
+
+def test_the_slopes_of_the_excess_match_finite_differences():
+    generator = np.random.default_rng(2)
+    at = np.stack([2 * generator.normal(size=100), 2 * generator.normal(size=100), generator.uniform(-0.95, 0.95, 100)])
+    found = excess_slopes(*at)
+    for i in range(3):
+        step = np.zeros((3, 1))
+        step[i] = 1e-5
+        difference = (excess(*(at + step)) - excess(*(at - step))) / 2e-5
+        np.testing.assert_allclose(found[i], difference, rtol=1e-5, atol=1e-10)

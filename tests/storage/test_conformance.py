@@ -41,8 +41,8 @@ def test_times_by_the_databases_own_clock(law, url):
 class Forgetful(MemoryStudy):
     """Does not look at the attempt."""
 
-    def finish(self, number: int, attempt: int, outcome: Any) -> Any:
-        return MemoryStudy.finish(self, number, self.trials()[number].attempt, outcome)
+    def finish(self, number: int, attempt: int, result: Any) -> Any:
+        return MemoryStudy.finish(self, number, self.trials()[number].attempt, result)
 
 
 class Generous(MemoryStudy):
@@ -134,12 +134,38 @@ class Inflationary(MemoryStudy):
 class Unforgiving(MemoryStudy):
     """Restores nothing."""
 
-    def amend(self, number: int, action: Any, who: str, reason: Any = None, outcome: Any = None) -> Any:
-        amended = MemoryStudy.amend(self, number, action, who, reason, outcome)
+    def amend(self, number: int, action: Any, who: str, reason: Any = None, result: Any = None) -> Any:
+        amended = MemoryStudy.amend(self, number, action, who, reason, result)
         return replace(amended, excluded=amended.excluded or action == "restore")
 
 
+class Rounding(MemoryStudy):
+    """Rounds outcomes."""
+
+    def trials(self) -> Any:
+        found = MemoryStudy.trials(self)
+        return tuple(replace(t, outcomes={name: round(x, 9) for name, x in t.outcomes.items()}) for t in found)
+
+
+class Nostalgic(MemoryStudy):
+    """Keeps the outcomes of what is run again."""
+
+    def amend(self, number: int, action: Any, who: str, reason: Any = None, result: Any = None) -> Any:
+        before = self.trials()[number]
+        return replace(MemoryStudy.amend(self, number, action, who, reason, result), outcomes=before.outcomes)
+
+
+class Unjudging(MemoryStudy):
+    """Does not know of constraints."""
+
+    def trials(self) -> Any:
+        return tuple(replace(trial, constraints=()) for trial in MemoryStudy.trials(self))
+
+
 CAUGHT_BY = {
+    Rounding: laws.outcomes_come_back_bit_by_bit,
+    Nostalgic: laws.a_retried_trial_forgets_its_outcomes,
+    Unjudging: laws.trials_are_judged_by_the_definitions_constraints,
     Patient: laws.a_dead_holders_turn_is_free,
     Discreet: laws.changes_say_who_when_and_why,
     Inflationary: laws.charged_costs_stay,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError
 from fidelium.fidelity import Fidelity, FidelityLadder
@@ -127,15 +128,16 @@ def make_schema_1(url: str) -> None:
 
 def test_an_older_schema_is_refused_until_it_is_upgraded(url):
     make_schema_1(url)
-    with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 2\).*fidelium storage upgrade"):
+    with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 3\).*fidelium storage upgrade"):
         open_storage(url)
-    assert upgrade(url) == (1, 2)
+    assert upgrade(url) == (1, 3)
     storage = open_storage(url)
     store = storage.open("plate ä")
     trials = store.trials()
     assert [trial.cost for trial in trials] == [0, 2.5, 1, 2.5, 1, 2.5, 2.5, 1]  # the first one was given
     assert [trial.charged for trial in trials] == [None] * 8  # which is what the fidelities cost
     assert not any(trial.excluded for trial in trials)
+    assert not any(trial.outcomes for trial in trials)
     assert store.changes() == ()
     dearer = FidelityLadder((Fidelity("coarse", 3), Fidelity("fine", 30)))
     store.redefine(replace(store.definition, ladder=dearer), "ada@host")
@@ -146,7 +148,7 @@ def test_an_older_schema_is_refused_until_it_is_upgraded(url):
 def test_a_damaged_study_does_not_stop_an_upgrade(url):
     make_schema_1(url)
     run_sql(url, "UPDATE fidelium_studies SET record = 'damaged'")
-    assert upgrade(url) == (1, 2)
+    assert upgrade(url) == (1, 3)
     assert open_and_close(url) == ("plate ä",)
 
 
@@ -246,6 +248,7 @@ def test_schema_2_is_read_as_it_was_written(tmp_path):
     assert [(trial.fidelity, trial.cost) for trial in trials[:3]] == [(low, 0), (high, 2.5), (low, 1)]
     assert [trial.cost for trial in trials] == [0, 2.5, 1, 2.5, 1, 2.5, 2.5, 1, 4, 4, 4, 4]
     assert [trial.number for trial in trials if trial.excluded] == [1]
+    assert not any(trial.outcomes for trial in trials)
     params = {"x": 0.1 + 0.2, "r": 1e-9, "n": 1, "c": "ä\0\ud800"}
     assert trials[8:] == (
         Trial(8, params, high, queued, started=1023.25),
@@ -261,6 +264,46 @@ def test_schema_2_is_read_as_it_was_written(tmp_path):
         Change(1034.25, "bob@host", "restore", 9, "a mistake"),
         Change(1035.25, "bob@host", "correct", 10, "read by hand [before: failed: no licence]"),
     )
+
+
+def test_schema_3_is_read_as_it_was_written(tmp_path):
+    file = shutil.copy(FROZEN / "schema_3.db", tmp_path / "study.db")
+    assert schema_version(f"sqlite:///{file}") == 3
+    upgrade(f"sqlite:///{file}")
+    storage = open_storage(f"sqlite:///{file}")
+    store = storage.open("plate ä")
+    definition, trials, changes = store.definition, store.trials(), store.changes()
+    storage.close()
+    limits = (OutcomeConstraint("stress", upper=150e6), OutcomeConstraint("frequenz.ä", 10, 20.5))
+    assert (definition.constraints, definition.failures_teach, definition.timeouts_teach) == (limits, False, False)
+    everything = {"stress": 0.1 + 0.2, "frequenz.ä": 12.0, "mass": 1e-300}
+    outcomes = {trial.number: dict(trial.outcomes) for trial in trials if trial.outcomes}
+    assert outcomes == {0: everything, 1: {"stress": 150e6}, 12: everything}
+    assert [trial.feasible for trial in trials] == [True, *[None] * 11, True]
+    assert trials[10].state is TrialState.QUEUED
+    assert changes[-1].reason == (f"[before: done with value 0.75, stress {0.1 + 0.2!r}, frequenz.ä 12.0, mass 1e-300]")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("'{'", "outcomes is not JSON"),
+        ("'[1.0]'", r"outcomes is '\[1.0\]', expected numbers by name"),
+        ("'{\"stress\": NaN}'", "outcome 'stress' is 'nan', expected a finite number"),
+        ("'{\"stress\": 1e999}'", "outcome 'stress' is 'inf', expected a finite number"),
+        ('\'{"stress": "1"}\'', "outcome 'stress' is '1', expected a finite number"),
+        ("'{\"stress\": true}'", "outcome 'stress' is 'True', expected a finite number"),
+    ],
+)
+def test_damaged_outcomes_are_an_error_that_names_the_row(tmp_path, text, why):
+    file = shutil.copy(FROZEN / "schema_3.db", tmp_path / "study.db")
+    engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE fidelium_trials SET outcomes = {text} WHERE number = 1")
+    storage = open_storage(f"sqlite:///{file}")
+    with pytest.raises(StorageError, match=f"trial 1 of study 'plate ä' in .* is damaged: {why}"):
+        storage.open("plate ä").trials()
+    storage.close()
 
 
 FAILURE = "mesher: exit code 3\nlast line"

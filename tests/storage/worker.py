@@ -9,7 +9,7 @@ import threading
 
 from fidelium.errors import StorageError
 from fidelium.history import TrialState
-from fidelium.storage import Outcome, StudyStore, open_storage
+from fidelium.storage import Result, StudyStore, open_storage
 from fidelium.testing.storage_cases import make_definition, make_trial
 
 
@@ -26,7 +26,7 @@ def share(store: StudyStore, worker: str, total: int, log: int) -> None:
         trial = store.claim(worker)
         if trial is not None:
             os.write(log, f"claim {trial.number} {trial.attempt}\n".encode())
-            store.finish(trial.number, trial.attempt, Outcome(TrialState.DONE, value_of(trial.number)))
+            store.finish(trial.number, trial.attempt, Result(TrialState.DONE, value_of(trial.number)))
             os.write(log, f"finish {trial.number} {trial.attempt}\n".encode())
         elif number >= total:
             return

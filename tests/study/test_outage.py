@@ -24,7 +24,7 @@ from fidelium.execution.command import Command
 from fidelium.execution.program import ExternalProgram
 from fidelium.execution.run_folder import folder_name
 from fidelium.history import Trial, TrialState
-from fidelium.storage.base import Outcome, StudyStore
+from fidelium.storage.base import Result, StudyStore
 from fidelium.storage.sql import database as databases
 from fidelium.study import heartbeat as heartbeats
 from fidelium.study import outage
@@ -123,7 +123,7 @@ def test_the_result_of_a_program_is_kept_in_its_folder(server, tmp_path):
     helper.join()
     assert [(trial.value, trial.attempt) for trial in study.trials] == [(3.0, 1)]
     assert not file.exists()
-    assert (tmp_path / "runs/00000-f0/outcome.json").exists()
+    assert (tmp_path / "runs/00000-f0/result.json").exists()
     study.close()
 
 
@@ -309,7 +309,7 @@ def test_who_has_lost_the_storage_does_not_take_others_for_dead_when_it_is_back(
 
 
 TRIAL = Trial(12, {"x": 0.5}, fd.Fidelity("fine", 1), attempt=2, worker="desk/1/abc")
-DONE = Outcome(TrialState.DONE, 0.1 + 0.2, measured_cost=2.5)
+DONE = Result(TrialState.DONE, 0.1 + 0.2, measured_cost=2.5, outcomes={"stress": 1 / 3, "u": -1.5e-9})
 
 
 def test_a_result_is_kept_in_the_newest_folder_of_its_trial(tmp_path):
@@ -347,7 +347,7 @@ def test_a_kept_result_is_that_of_one_attempt(tmp_path, other):
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"value": NaN}', b"[" * 100_000])
 def test_a_damaged_file_is_no_result(tmp_path, content):
     results = KeptResults("plate", tmp_path)
-    file = results.write(TRIAL, Outcome(TrialState.FAILED, reason="no mesh \ud800"))
+    file = results.write(TRIAL, Result(TrialState.FAILED, reason="no mesh \ud800"))
     assert [found[2].reason for found in results.found([TRIAL])] == ["no mesh \ud800"]
     assert file is not None
     file.write_bytes(content)

@@ -17,6 +17,7 @@ from fidelium.acquisition.entropy import gaussian_gain, joint_gain
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
 from fidelium.randomness import Key
+from fidelium.surrogates.base import Focus
 from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.learning import milestone, ravel, subset
 from fidelium.surrogates.stacked_dnn import closed_form
@@ -188,7 +189,7 @@ def test_the_density_of_theta_has_the_gradient_that_the_search_is_told(kind):
 
     def value_and_gradient(theta: Vector) -> tuple[Vector, Vector]:
         mean, std = jax.tree.map(lambda part: part[None], (prior.mean, prior.std))
-        shared = (data.x, data.y[None], data.mask, alpha, spread)
+        shared = (data.x, data.y[None], data.mask, alpha, spread, jnp.array([[jnp.max(data.y), jnp.inf]]))
         found = closed_form._log_density_rows(family, drawn, theta[None], slopes, mean, std, *shared)
         return np.asarray(found[0])[0], np.asarray(found[1])[0]
 
@@ -352,13 +353,22 @@ def test_no_data_are_refused():
         SMALL.fit([EMPTY, EMPTY], Key((0,)))
 
 
-def test_the_noise_grows_with_the_distance_below_the_best_value_seen():
-    y, mask = jnp.array([1.0, -3.0, 9.0]), jnp.array([1.0, 1.0, 0.0])  # the last one is padding
+def test_the_noise_grows_with_the_distance_from_where_precision_matters():
     learned = NoiseParameters(jnp.log(0.1), jnp.log(0.5))
-    noise = Noise.of(learned, y, mask)
-    np.testing.assert_allclose(noise.var(jnp.array([2.0, 1.0, -1.0])), [0.01, 0.01, 0.01 + 1.0], rtol=1e-12)
-    empty = Noise.of(learned, y, jnp.zeros(3))
-    assert float(empty.best) == 0.0
+    objective = Noise.of(learned, jnp.array([1.0, jnp.inf]))  # the best value, and all above it
+    np.testing.assert_allclose(objective.var(jnp.array([2.0, 1.0, -1.0])), [0.01, 0.01, 0.01 + 1.0], rtol=1e-12)
+    outcome = Noise.of(learned, jnp.array([-1.0, 1.0]))  # between two limits
+    np.testing.assert_allclose(outcome.var(jnp.array([0.5, -1.0, 3.0, -5.0])), [0.01, 0.01, 1.01, 4.01], rtol=1e-12)
+
+
+def test_a_focused_stack_is_precise_at_its_limit():
+    x = MANY[:, None]
+    limit = float(np.median(wave(x)))
+    focus = Focus((0.25,), limit, limit)
+    layer = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).layers[0]
+    (unit,) = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).scales()
+    np.testing.assert_allclose(layer.noise.precise, unit.inward(np.array([limit, limit])), rtol=1e-12)
+    np.testing.assert_allclose(layer.features.detail.centre, [0.25])
 
 
 def rippling(x: Vector) -> Vector:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 from fidelium.history import Observations
-from fidelium.numerics.scaling import Scale
+from fidelium.numerics.scaling import Scale, scale_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.gp.covariances import Coregionalised
@@ -37,7 +35,7 @@ def members() -> list[JointPosterior]:
 
 def in_scales(member: JointPosterior, scales: tuple[Scale, ...]) -> JointPosterior:
     """The member as if its values were in these units."""
-    return JointPosterior(member.process, member.noise, jnp.asarray([astuple(scale) for scale in scales]))
+    return JointPosterior(member.process, member.noise, jnp.asarray(scale_rows(scales)))
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.numerics.padding import bucket, pad_rows
+from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
+from fidelium.surrogates.runs import RunPosterior
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,23 @@ class Candidate:
 
 
 @runtime_checkable
+class Scaled(Protocol):
+    """A posterior, or one of a run's results, with the units of its value."""
+
+    @abstractmethod
+    def scales(self) -> tuple[Scale, ...]:
+        """The units of the value at each fidelity."""
+        ...
+
+
+@runtime_checkable
 class Acquisition(Protocol):
     """Ranks queries; pure, with the same answer for the same posterior, history and key."""
 
     @abstractmethod
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
         """Queries at these fidelities, the best first; at least one.
 
         Raises:
@@ -89,18 +103,25 @@ class Designs:
         around = centres[np.arange(self.local) % len(centres)]
         radius = 10 ** generator.uniform(-3, -1, size=(self.local, 1))
         radius[: min(len(centres), self.local)] = 0.0
-        return np.concatenate([uniform, history.space.snap(around + radius * generator.normal(size=around.shape))])
+        return np.concatenate([uniform, history.space.repair(around + radius * generator.normal(size=around.shape))])
 
 
 def incumbents(history: History) -> NDArray[np.float64]:
-    """The best designs seen within the present bounds, target first, one per fidelity that has been observed."""
-    seen = [o.unit_x[np.argmax(o.y)] for o in reversed(history.inside) if len(o)]
+    """The best designs seen within the present bounds, target first, one per fidelity that has been observed.
+
+    With constraints, the best feasible ones, or those nearest to feasible.
+    """
+    both = zip(reversed(history.inside), reversed(history.order), strict=True)
+    seen = [o.unit_x[order[0]] for o, order in both if len(o)]
     return np.array(seen).reshape(len(seen), history.space.dimension)
 
 
-def best_target_value(posterior: Posterior, history: History) -> float | None:
-    """The best value observed at the target within the present bounds, in the model's units; None if there is none."""
-    y = history.inside[-1].y
+def best_target_value(posterior: Scaled, history: History) -> float | None:
+    """The best feasible value observed at the target within the present bounds, in the model's units.
+
+    None if there is none.
+    """
+    y = history.inside[-1].y[history.feasible[-1]]
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
 
 

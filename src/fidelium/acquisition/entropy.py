@@ -21,13 +21,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, require_protocol
-from fidelium.acquisition.maxima import SampledMaxima, sample_maxima
+from fidelium.acquisition.constrained import run_gain
+from fidelium.acquisition.maxima import SampledMaxima, sample_feasible_maxima, sample_maxima
 from fidelium.acquisition.maximise import search
 from fidelium.history import History
 from fidelium.numerics.normal import log_cdf, truncated_variance, truncation_entropy_loss
 from fidelium.numerics.quadrature import gauss_hermite
 from fidelium.randomness import Key
 from fidelium.surrogates.base import JointlyGaussian, Point, Posterior, Scalar
+from fidelium.surrogates.runs import RunMember, RunPosterior
 from fidelium.timing import stage
 
 Gain = Callable[[Any, Float[Array, " s"], Point, Any], Scalar]
@@ -203,14 +205,16 @@ class EntropySearch:
     together: bool = False
     requires: Any = Posterior
 
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
         """Queries by gain per cost."""
         star_key, search_key = key.split(2)
         f_star = self.sample_f_star(posterior, history, star_key)
         return self.maximise(posterior, f_star, history, fidelities, search_key)
 
-    def sample_f_star(self, posterior: Posterior, history: History, key: Key) -> list[SampledMaxima]:
-        """Samples of f* of every member, and where they are attained (Algorithm 1, line 3)."""
+    def sample_f_star(self, posterior: Posterior | RunPosterior, history: History, key: Key) -> list[SampledMaxima]:
+        """Samples of f*, the best feasible value, of every member, and where each is attained (Algorithm 1, line 3)."""
         members = posterior.members()
         keys = key.split(len(members)) if len(members) > 1 else (key,)
         with stage("fstar"):
@@ -218,7 +222,7 @@ class EntropySearch:
 
     def maximise(
         self,
-        posterior: Posterior,
+        posterior: Posterior | RunPosterior,
         f_star: Sequence[SampledMaxima],
         history: History,
         fidelities: Sequence[int],
@@ -230,15 +234,21 @@ class EntropySearch:
             SettingError: if the gain does not work with this posterior.
         """
         with stage("search"):
-            members = [require_protocol(member, self.requires, _needs(self.gain)) for member in posterior.members()]
-            tops = history.space.snap(np.concatenate([each.unit_x for each in f_star]))
+            if isinstance(posterior, RunPosterior):
+                gain, members = run_gain, posterior.members()
+            else:
+                gain, need = self.gain, _needs(self.gain)
+                members = [require_protocol(member, self.requires, need) for member in posterior.members()]
+            tops = history.space.repair(np.concatenate([each.unit_x for each in f_star]))
             candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
             known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]
             starts, together = self.designs.starts, self.together
-            return search(self.gain, known, history, fidelities, candidates, starts, together=together)
+            tiny = gain is run_gain
+            return search(gain, known, history, fidelities, candidates, starts, together=together, tiny=tiny)
 
-    def _sample_f_star(self, posterior: Posterior, key: Key, history: History) -> SampledMaxima:
-        maxima = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, key)
+    def _sample_f_star(self, posterior: Posterior | RunMember, key: Key, history: History) -> SampledMaxima:
+        sample = sample_feasible_maxima if isinstance(posterior, RunMember) else sample_maxima
+        maxima = sample(posterior, history, self.draws, self.draw_starts, self.designs, key)  # type: ignore[arg-type]
         best = best_target_value(posterior, history)
         if not self.raise_to_incumbent or best is None:
             return maxima

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ from fidelium.history import History
 from fidelium.numerics.normal import log_improvement
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.runs import RunMember, RunPosterior
 from fidelium.timing import stage
 
 _LEAST_CORRELATION = 1e-12
@@ -42,6 +44,17 @@ def target_optimism(posterior: Posterior, level: Scalar, x: Point, fidelity: int
     """mean + std of the target above a level: for when there is no observation to improve on."""
     means, variances = posterior.marginals(x)
     return means[-1] + jnp.sqrt(variances[-1]) - level
+
+
+def run_improvement(member: RunMember, best: Scalar, x: Point, fidelity: Any) -> Scalar:
+    """log(EI(x) P(x is feasible)), the expected improvement over the best feasible value (Gardner et al. 2014)."""
+    mean, std = member.at_target(x)
+    return log_expected_improvement(mean[0], std[0], best) + member.log_feasible(x)
+
+
+def run_feasibility(member: RunMember, best: Scalar, x: Point, fidelity: Any) -> Scalar:
+    """log P(x is feasible): for when no feasible design is known that could be improved on."""
+    return member.log_feasible(x)
 
 
 def augmented_improvement(posterior: Posterior, best: Scalar, x: Point, fidelity: int) -> Scalar:
@@ -96,16 +109,22 @@ class ImprovementSearch:
 
     designs: Designs = Designs()
 
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
-        """Designs by log EI."""
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
+        """Designs by log EI, or, where outcomes have limits, by the constrained one."""
         with stage("search"):
             best = best_target_value(posterior, history)
+            known: Sequence[Posterior | RunMember] = (posterior,)
             worth, level = (target_optimism, 0.0) if best is None else (target_improvement, best)
+            if isinstance(posterior, RunPosterior):
+                known = posterior.members()
+                worth = run_feasibility if best is None and history.constraints else run_improvement
+                level = 0.0 if best is None else best
             candidates = self.designs.around(history, incumbents(history), key)
             starts, highest = self.designs.starts, (max(fidelities),)
-            return search(
-                worth, [(posterior, jnp.asarray(level))], history, highest, candidates, starts, log_worth=True
-            )
+            members = [(each, jnp.asarray(level)) for each in known]
+            return search(worth, members, history, highest, candidates, starts, log_worth=True)
 
 
 @dataclass(frozen=True)

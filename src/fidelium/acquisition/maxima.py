@@ -1,4 +1,7 @@
-"""Samples of f*, the target's maximum: each posterior draw of f_M as a function is maximised (Algorithm 1, line 3)."""
+"""Samples of f*, the target's maximum: each posterior draw of f_M as a function is maximised (Algorithm 1, line 3).
+
+Where outcomes have limits, the value's draw is maximised over the designs where the draws of all outcomes are feasible.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,20 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Designs, incumbents
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
-from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.lbfgs import Rows
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Paths, Posterior
+from fidelium.space import SearchSpace
+from fidelium.surrogates.base import Paths, Point, Posterior
+from fidelium.surrogates.runs import RunMember, RunPaths
 
 SCREENED_AT_ONCE = 32
 """Candidates per block of the screening."""
@@ -40,10 +47,12 @@ def sample_maxima(
     """Draw the target as a function `draws` times and maximise each draw, from designs around the incumbents."""
     draw_key, pool_key = key.split(2)
     candidates = designs.around(history, incumbents(history), pool_key)
-    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts)
+    return maximise_paths(draw_paths(posterior, jax_key(draw_key), draws), candidates, starts, space=history.space)
 
 
-def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30) -> SampledMaxima:
+def maximise_paths(
+    paths: Paths, candidates: NDArray[np.float64], starts: int, steps: int = 30, space: SearchSpace | None = None
+) -> SampledMaxima:
     """Maximise every path: L-BFGS from its best candidates, all paths and starts in one batch.
 
     Args:
@@ -51,17 +60,159 @@ def maximise_paths(paths: Paths, candidates: NDArray[np.float64], starts: int, s
         candidates: points to start from, `(n, d)`; every path takes its own best ones.
         starts: how many starts each path gets.
         steps: evaluations at most.
+        space: whose constraints the maxima meet; None without constraints.
     """
     screened = np.asarray(_screen(paths, candidates))  # (n, draws)
     draws = screened.shape[1]
     best = np.argsort(-screened, axis=0)[:starts].T  # (draws, starts)
     which = np.repeat(np.arange(draws), starts)
     start = candidates[best.reshape(-1)]
-    found = maximise_rows(lambda x: _paths_and_gradients(paths, which, x), start, 0.0, 1.0, steps=steps)
+    found = climb_feasible(space, lambda x: _paths_and_gradients(paths, which, x), start, steps=steps)
     value = found.value.reshape(draws, starts)
     winner = np.argmax(value, axis=1)
     x = found.x.reshape(draws, starts, -1)
     return SampledMaxima(value[np.arange(draws), winner], x[np.arange(draws), winner])
+
+
+NO_DESIGN = -1e30
+"""f* of a draw in which no design is feasible: any feasible design would be better."""
+
+_PENALTY, _ROUNDS = 100.0, 3
+"""Weight of squared violations, in units in which value and outcomes have spread 1, and how often their multipliers are
+updated (augmented Lagrangian)."""
+
+_INSIDE, _RESTORATIONS = 1e-6, 4
+"""How far within its limits a climb is to end, and the Newton steps that bring it there."""
+
+
+def sample_feasible_maxima(
+    member: RunMember, history: History, draws: int, starts: int, designs: Designs, key: Key
+) -> SampledMaxima:
+    """Draw value and outcomes as functions `draws` times, and maximise each value over its feasible designs.
+
+    The value is `NO_DESIGN` where none is found; its design is then the one with the least violation.
+    """
+    draw_key, pool_key = key.split(2)
+    candidates = designs.around(history, incumbents(history), pool_key)
+    paths = _draw_runs(member, jax_key(draw_key), draws)
+    return maximise_feasible(paths, candidates, starts, space=history.space)
+
+
+def maximise_feasible(
+    paths: RunPaths,
+    candidates: NDArray[np.float64],
+    starts: int,
+    steps: int = 12,
+    space: SearchSpace | None = None,
+) -> SampledMaxima:
+    """Maximise every draw of the value over the designs where the draws of all outcomes are within their limits.
+
+    L-BFGS on the augmented Lagrangian, from the best candidates of each draw, all draws and starts in one batch; then
+    Newton steps onto the feasible side.
+
+    Args:
+        paths: the draws.
+        candidates: points to start from, `(n, d)`; every draw takes its own best ones.
+        starts: how many starts each draw gets.
+        steps: evaluations at most, between updates of the multipliers.
+        space: the known constraints, None if there are none.
+    """
+    value, beyond = (np.asarray(part) for part in _screen_runs(paths, candidates))  # (n, draws)
+    draws = value.shape[1]
+    best = np.stack([np.lexsort((-value[:, i], beyond[:, i]))[:starts] for i in range(draws)])
+    climb = _Climb(paths, np.repeat(np.arange(draws), starts), space)
+    start = candidates[best.reshape(-1)]
+    end = climb.restored(climb.maximised(start, steps))
+    # of every draw the best feasible design, or else the one with the least violation
+    found: list[tuple[float, NDArray[np.float64]]] = []
+    both = [(x, *climb.judged(x)) for x in (end, start)]
+    for i in range(draws):
+        rows = slice(i * starts, (i + 1) * starts)
+        x, value, beyond = (np.concatenate([part[rows] for part in parts]) for parts in zip(*both, strict=True))
+        top = int(np.lexsort((-value, beyond))[0])
+        found.append((NO_DESIGN if beyond[top] > 0 else float(value[top]), x[top]))
+    return SampledMaxima(np.array([f for f, _ in found]), np.array([at for _, at in found]))
+
+
+@dataclass(frozen=True)
+class _Climb:
+    """Draws of a run's results as functions to climb, a draw for each row."""
+
+    paths: RunPaths
+    which: NDArray[np.int64]
+    space: SearchSpace | None
+
+    def maximised(self, x: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+        """Climb f - w sum_k max(0, g_k + l_k / 2w)^2, g_k how far outcome k is beyond its limit, l_k its multiplier."""
+        multipliers = np.zeros((len(x), len(self.paths.limits)))
+        for _ in range(_ROUNDS):
+            shift = multipliers / (2 * _PENALTY)
+
+            def lagrangian(x: NDArray[np.float64], shift: NDArray[np.float64] = shift) -> tuple[Rows, Rows]:
+                f, f_gradient, g, g_gradient = self._results(x)
+                push = np.maximum(g + shift, 0.0)
+                return (
+                    f - _PENALTY * np.sum(push**2, axis=1),
+                    f_gradient - 2 * _PENALTY * np.einsum("rk,rkd->rd", push, g_gradient),
+                )
+
+            x = climb_feasible(self.space, lagrangian, x, steps=steps).x
+            multipliers = 2 * _PENALTY * np.maximum(self._results(x)[2] + shift, 0.0)
+        return x
+
+    def restored(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest designs within the limits, by Newton steps of least length; not all may get there."""
+        for _ in range(_RESTORATIONS):
+            _, _, g, gradient = self._results(x)
+            short = np.where(g > -_INSIDE, g + 2 * _INSIDE, 0.0)
+            if not short.any():
+                break
+            slopes = np.where(short[..., None] > 0, gradient, 0.0)
+            gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
+            x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
+        return x if self.space is None or not self.space.constraints else self.space.repair(x)
+
+    def judged(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The value of each row, and the sum of its violations."""
+        f, _, g, _ = self._results(x)
+        return f, np.sum(np.maximum(g, 0.0), axis=1)
+
+    def _results(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """f and g of every row, each followed by its gradient; g is at most 0 within the limits."""
+        values, gradients = (np.asarray(part) for part in _results_and_gradients(self.paths, self.which, x))
+        low, high = np.asarray(self.paths.limits).T
+        c, slope = values[:, 1:], gradients[:, 1:]
+        above = c - high[None, :] >= low[None, :] - c
+        g = np.where(above, c - high[None, :], low[None, :] - c)
+        return values[:, 0], gradients[:, 0], g, np.where(above[..., None], slope, -slope)
+
+
+@partial(quick_jit, static_argnums=2)
+def _draw_runs(member: RunMember, key: jax.Array, count: int) -> RunPaths:
+    return member.draw_paths(key, count)
+
+
+@jax.jit
+def _screen_runs(paths: RunPaths, x: Float[Array, "n d"]) -> tuple[Float[Array, "n draws"], Float[Array, "n draws"]]:
+    """The values of all draws, and the sums of their violations."""
+
+    def one(x: Point) -> tuple[Array, Array]:
+        value, beyond = paths(x)
+        return value, jnp.sum(beyond, axis=0)
+
+    return jax.lax.map(one, x, batch_size=SCREENED_AT_ONCE)
+
+
+@quick_jit
+def _results_and_gradients(
+    paths: RunPaths, draw: Array, x: Float[Array, "r d"]
+) -> tuple[Float[Array, "r k"], Float[Array, "r k d"]]:
+    """Value and outcomes of every row, according to its draw, and their gradients."""
+
+    def one(draw: Array, x: Point) -> tuple[Array, Array]:
+        return jax.vmap(lambda path: jax.value_and_grad(lambda x: path.at(draw, x))(x))(paths.paths)
+
+    return jax.vmap(one)(draw, x)
 
 
 @partial(quick_jit, static_argnums=2)

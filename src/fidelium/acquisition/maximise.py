@@ -14,9 +14,10 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import Candidate
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
-from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.lbfgs import ValueAndGradient
 from fidelium.surrogates.base import Point, Posterior, Scalar
 
 Worth = Callable[[Posterior, Any, Point, Any], Scalar]
@@ -37,6 +38,7 @@ def search(
     *,
     log_worth: bool = False,
     together: bool = False,
+    tiny: bool = False,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
@@ -54,6 +56,8 @@ def search(
         log_worth: whether the worth is a logarithm, or of either sign; it is then ranked by worth - log(cost).
         together: whether the worth takes a traced fidelity, so that all of them are climbed by one compiled function;
             on ladders of more than three, each from fewer starts, so that all climbs take about as long.
+        tiny: whether worths may be tiny everywhere, as before any feasible design is known: the climbs then see them as
+            shares of the largest one at their starts.
     """
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
@@ -75,7 +79,8 @@ def search(
             best = {m: _best_distinct(candidates, _numbers(worths[m], log_worth), starts) for m in group}
             start = np.concatenate([candidates[best[m]] for m in group])
             before = np.concatenate([worths[m][best[m]] for m in group])
-        landed = history.space.snap(maximise_rows(climb, start, 0.0, 1.0, steps=steps, tolerance=1e-6).x)
+        seen = _as_shares(climb, float(np.max(_numbers(before, log_worth)))) if tiny else climb
+        landed = history.space.snap(climb_feasible(history.space, seen, start, steps=steps, tolerance=1e-6).x)
         points = np.concatenate([landed, start])
         values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
         for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):
@@ -100,6 +105,17 @@ def _climbed(
     """Worth and gradient of every row, averaged over the members."""
     each = [_worth_and_gradient(worth, fidelity, which, *member, x) for member in members]
     return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
+
+
+def _as_shares(climb: ValueAndGradient, largest: float) -> ValueAndGradient:
+    """A worth and its gradient in units of a largest worth."""
+    unit = largest if largest > 0 else 1.0
+
+    def share(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        value, gradient = climb(x)
+        return value / unit, gradient / unit
+
+    return share
 
 
 def _numbers(worths: NDArray[np.float64], log_worth: bool) -> NDArray[np.float64]:

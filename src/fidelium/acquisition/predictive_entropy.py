@@ -255,7 +255,7 @@ class PredictiveEntropySearch:
         star_key, search_key = key.split(2)
         with stage("fstar"):
             stars = sample_maxima(posterior, history, self.draws, self.draw_starts, self.designs, star_key)
-            unit_x = history.space.snap(stars.unit_x)
+            unit_x = history.space.repair(stars.unit_x)
             rivals = _best(history.inside[-1], self.rivals)
             context = maximisers(process, len(history.ladder) - 1, rivals, unit_x)
         with stage("search"):

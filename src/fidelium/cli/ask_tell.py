@@ -20,7 +20,7 @@ SHOWN = 200
 LONGEST_INTEGER = 300
 """Digits of a whole number at most: one with more may be beyond all floats, and Python refuses to read 4300."""
 
-_FIELDS = ("number", "value", "failed", "measured_cost")
+_FIELDS = ("number", "value", "failed", "measured_cost", "outcomes")
 
 
 def ask(
@@ -57,29 +57,36 @@ def tell(
         str | None, typer.Option(help="Mark the trial as failed, with this reason.", metavar="REASON")
     ] = None,
     measured_cost: Annotated[float | None, typer.Option(help="Actual cost; recorded, not counted.")] = None,
+    outcome: Annotated[
+        list[str] | None, typer.Option(help="An outcome, as name=value; may be repeated.", metavar="NAME=VALUE")
+    ] = None,
     give_back: Annotated[
         bool, typer.Option("--give-back", help="Put the trial back into the queue for the next ask.")
     ] = False,
 ) -> None:
-    """Record the value of a trial, or the reason why it failed.
+    """Record the value of a trial with its outcomes, or the reason why it failed.
 
     With - as the number, JSON is read from stdin: {"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with
-    an optional "measured_cost".
+    an optional "measured_cost" and "outcomes": {"stress": 1.2e8}.
     """
-    result = {"number": number, "value": _parse_value(value), "failed": failed, "measured_cost": measured_cost}
+    result: dict[str, Any] = {"number": number, "value": _parse_value(value), "failed": failed}
+    result |= {"measured_cost": measured_cost, "outcomes": _parse_outcomes(outcome)}
     if number == "-":
-        if any(given is not None for given in (value, failed, measured_cost)):
+        if any(given is not None for given in (value, failed, measured_cost, outcome)):
             raise SettingError("with - the result is read from stdin; remove the value and the options")
         result = _read_stdin()
     trial = _parse_number(result.pop("number", None))
+    from fidelium.feasibility import infeasible_text
+
     with open_study(find(where, name)) as study:
         if give_back:
             finished = study.give_back(trial)
         else:
-            reason, cost = result.get("failed"), result.get("measured_cost")
-            finished = study.tell(trial, result.get("value"), failed=reason, measured_cost=cost)
+            reason, cost, outcomes = result.get("failed"), result.get("measured_cost"), result.get("outcomes")
+            finished = study.tell(trial, result.get("value"), failed=reason, measured_cost=cost, outcomes=outcomes)
         pending = len(study.snapshot().pending)
-    say(f"trial {trial} is {finished.state}; {counted(pending, 'trial')} pending")
+    beyond = infeasible_text(finished)
+    say(f"trial {trial} is {finished.state}{beyond and f', {beyond}'}; {counted(pending, 'trial')} pending")
 
 
 def _read_stdin() -> dict[str, Any]:
@@ -88,7 +95,10 @@ def _read_stdin() -> dict[str, Any]:
     Raises:
         SettingError: if it is not an object with known keys.
     """
-    form = '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost"'
+    form = (
+        '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost" and '
+        '"outcomes": {"stress": 1.2e8}'
+    )
     text = ""
     try:
         text = sys.stdin.read()
@@ -131,6 +141,17 @@ def _parse_value(text: str | None) -> float | None:
     if value is None:
         raise SettingError(f"a value must be a number, got {_start(text)}")
     return value
+
+
+def _parse_outcomes(texts: list[str] | None) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        number = _parse_value(value) if equals else None
+        if number is None or name.strip() in found:
+            raise SettingError(f"--outcome must look like name=value, each name once, got {_start(text)}")
+        found[name.strip()] = number
+    return found or None
 
 
 def _parse_number(number: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -93,6 +94,8 @@ class _Run:
     folder: Path
     value: float | None = None
     cost: float | None = None
+    outcomes: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, str] = field(default_factory=dict)
     failed: str | None = None
     decks: dict[str, str] = field(default_factory=dict)
     stdout: str = ""
@@ -121,15 +124,18 @@ def _run_all(file: StudyFile, rungs: Sequence[Fidelity], params: Params, *, keep
 
 def _run(file: StudyFile, rung: Fidelity, params: Params, scratch: Path, *, keep: bool) -> _Run:
     from fidelium.execution.invocation import STDERR, STDOUT
-    from fidelium.history import Trial
+    from fidelium.feasibility import judged
+    from fidelium.history import Trial, TrialState
 
     runs = scratch / str(file.definition.ladder.index(rung.name))
     program = replace(file.program, runs=runs)
     began = time.monotonic()
     value = cost = failed = None
+    outcomes: dict[str, float] = {}
+    trial = Trial(0, params, rung, attempt=1, constraints=file.definition.constraints)
     try:
-        measured = program.run(Trial(0, params, rung, attempt=1))
-        value, cost = measured.value, measured.cost
+        measured = program.run(trial)
+        value, cost, outcomes = measured.value, measured.cost, dict(measured.outcomes)
     except FideliumError as error:
         failed = str(error)
     seconds = time.monotonic() - began
@@ -137,7 +143,10 @@ def _run(file: StudyFile, rung: Fidelity, params: Params, scratch: Path, *, keep
     decks = {name: _text(folder / name) for name in program.commands[rung.name].templates}
     kept = keep or failed is not None
     out, err = _text(folder / STDOUT), _text(folder / STDERR)
-    run = _Run(rung.name, params, seconds, folder, value, cost, failed, decks, out, err, kept)
+    outcomes = {name: each for name, each in outcomes.items() if math.isfinite(each)}
+    done = replace(trial, state=TrialState.DONE, outcomes=outcomes)
+    limits = {} if failed else {line.name: line.text for line in judged(done)}
+    run = _Run(rung.name, params, seconds, folder, value, cost, outcomes, limits, failed, decks, out, err, kept)
     if not kept:
         shutil.rmtree(runs, ignore_errors=True)
     return run
@@ -159,6 +168,8 @@ def _print_run(run: _Run) -> None:
     measured = "" if run.cost is None else f", measured cost {run.cost:g}"
     if run.failed is None:
         out.print(f"{visible(run.fidelity)}: value {run.value!r}{measured}{took}")
+        for name, outcome in run.outcomes.items():
+            out.print(f"  {run.limits.get(name) or f'{name} {outcome!r}'}")
     else:
         out.print(f"{visible(run.fidelity)}: failed{took}: {run.failed}")
     if run.kept:
@@ -190,4 +201,4 @@ def _design(space: SearchSpace, at: Sequence[str]) -> Params:
     if unknown := [name for name in names if name not in space.parameters]:
         raise SettingError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
     given = parse_design(SearchSpace({name: space.parameters[name] for name in names}), at) if names else {}
-    return {**middle(space), **given}
+    return space.validate({**middle(space), **given})

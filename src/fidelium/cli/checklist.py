@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from fidelium.space import Categorical, Params, SearchSpace
 
 if TYPE_CHECKING:
     from fidelium.config.load import StudyFile
+    from fidelium.execution.command import Command
+    from fidelium.execution.result_rules import ResultRule
 
 _LITTLE_SPACE = 1e9
 """Bytes of free disk below which `check` warns."""
@@ -50,9 +52,15 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     definition = file.definition
     ladder = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in definition.ladder)
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
+    if constraints := definition.space.constraints:
+        yield Finding(
+            "space", "ok", f"{counted(len(constraints), 'parameter constraint')}: {_share_text(definition.space)}"
+        )
     yield from _programs(file)
     yield from _templates(file)
-    yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rule_text, file.program.commands.values()))))
+    yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rules_text, file.program.commands.values()))))
+    if definition.constraints:
+        yield Finding("limits", "ok", "; ".join(map(str, definition.constraints)))
     yield _runs(file.program.runs)
     yield _storage(found)
     yield _budget(file)
@@ -61,17 +69,31 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
 
 
 def middle(space: SearchSpace) -> Params:
-    """The design in the middle of a space: the middle of every range, the first of choices."""
-    return space.decode(np.full(space.dimension, 0.5))
+    """The design in the middle of a space, or one near it that meets the constraints.
+
+    The middle is that of every range, and the first of choices.
+    """
+    return _valid(space, space.decode(np.full(space.dimension, 0.5)))
+
+
+def _valid(space: SearchSpace, params: Params) -> Params:
+    """The design, or one near it that meets the constraints."""
+    return params if space.contains(params) else space.decode(space.repair(space.encode(params)[None, :])[0])
+
+
+def _share_text(space: SearchSpace) -> str:
+    share = space.feasible_share
+    return f"{'less than 0.1' if share < 0.001 else f'about {100 * share:.2g}'} % of random designs meet them"
 
 
 def _designs(space: SearchSpace) -> Iterator[Params]:
     """The middle, the two ends, and every choice: what templates are tried with."""
     yield middle(space)
-    yield from (space.decode(np.full(space.dimension, end)) for end in (0.0, 1.0))
+    yield from (_valid(space, space.decode(np.full(space.dimension, end))) for end in (0.0, 1.0))
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Categorical):
-            yield from ({**middle(space), name: choice} for choice in parameter.choices[1:])
+            every = ({**middle(space), name: choice} for choice in parameter.choices[1:])
+            yield from (_valid(space, params) for params in every)
 
 
 def _programs(file: StudyFile) -> Iterator[Finding]:
@@ -103,8 +125,12 @@ def _templates(file: StudyFile) -> Iterator[Finding]:
         yield Finding("template", "ok", f"rendered {counted(count, 'time')}: at every fidelity, middle and ends")
 
 
-def _rule_text(command: Any) -> str:
-    rule = command.result
+def _rules_text(command: Command) -> str:
+    outcomes = (f"{name} from {_rule_text(rule)}" for name, rule in command.outcomes.items())
+    return ", ".join([_rule_text(command.result), *outcomes])
+
+
+def _rule_text(rule: ResultRule) -> str:
     fields = {name: value for name, value in vars(rule).items() if name != "file"}
     where = f" {' '.join(f'{name} {value!r}' for name, value in fields.items())}" if fields else ""
     return f"{'stdout' if rule.file == STDOUT else rule.file}{where}"

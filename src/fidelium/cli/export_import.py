@@ -11,6 +11,7 @@ import typer
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import counted, print_json, truncated
+from fidelium.constraints import check_outcome_name
 from fidelium.errors import SettingError
 from fidelium.text import visible
 
@@ -40,12 +41,19 @@ def import_(
     column: Annotated[
         list[str] | None, typer.Option(help="Header to use for a name; may be repeated.", metavar="NAME=HEADER")
     ] = None,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to read as an outcome that no constraint names; may be repeated.", metavar="NAME"),
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Import the valid rows, and list those that are not.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add existing observations to a study.
+
+    Columns named like the outcomes of the study's constraints are read, too, and every row must have them. --outcome
+    reads further ones; all other columns are ignored.
 
     All rows are checked first, and nothing is imported unless all are valid; with --skip-bad, the valid ones are. Rows
     that were imported before are skipped.
@@ -63,9 +71,23 @@ def import_(
         space, ladder = definition.space, definition.ladder
         if fidelity is not None:
             ladder.index(fidelity)
-        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value"])
+        for each in outcome or []:
+            check_outcome_name(each)
+            if each in space.parameters:
+                raise SettingError(f"{each!r} is a parameter, so an outcome cannot have this name; rename its column")
+        named = [*(limit.name for limit in definition.constraints), *(outcome or [])]
+        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value", *named])
         headers = _headers(column or [], list(names))
-        observed, bad = read_observations(file, space, ladder, fidelity, headers, skip_bad=skip_bad)
+        observed, bad = read_observations(
+            file,
+            space,
+            ladder,
+            fidelity,
+            headers,
+            outcomes=outcome or [],
+            constraints=definition.constraints,
+            skip_bad=skip_bad,
+        )
         study = study_in(storage, found, create=True)  # only now: an invalid file creates nothing
         new = add_missing(study, observed)
     if as_json:

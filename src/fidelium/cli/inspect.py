@@ -11,7 +11,18 @@ import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
-from fidelium.cli.output import console, counted, design, duration, expectation, grid, number, print_json, truncated
+from fidelium.cli.output import (
+    console,
+    counted,
+    design,
+    duration,
+    expectation,
+    grid,
+    number,
+    outcome_lines,
+    print_json,
+    truncated,
+)
 from fidelium.errors import NoDataError, SettingError
 from fidelium.text import reason_line, visible
 
@@ -81,10 +92,21 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "budget": None if math.isinf(now.budget) else now.budget,
         "fidelities": [_usage_json(used) for used in now.usage],
         "best": None if best is None else trial_record(best),
+        **_feasibility_json(now),
         "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
         "failures": [_failure_json(trial) for trial in now.failures],
     }
+
+
+def _feasibility_json(now: Snapshot) -> dict[str, Any]:
+    """How the trials at the target meet the constraints, and the best one each of them; nothing without constraints."""
+    from fidelium.feasibility import Feasibility, judged
+
+    if not now.definition.constraints:
+        return {}
+    best = [] if now.best is None else [each.to_dict() for each in judged(now.best)]
+    return {"feasibility": {**Feasibility(now).to_dict(), "best": best}}
 
 
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
@@ -142,11 +164,13 @@ def _page(now: Snapshot, time: float) -> RenderableType:
 
 
 def _lines(now: Snapshot) -> list[str]:
+    from fidelium.feasibility import Feasibility
+
     of, best = now.definition, now.best
     target = visible(of.ladder.target.name)
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
-    value = f"no value at {target} yet" if best is None else number(best.value)
+    value = visible(Feasibility(now).without_best) if best is None else number(best.value)
     lines = [
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
@@ -155,6 +179,9 @@ def _lines(now: Snapshot) -> list[str]:
     ]
     if best is not None:
         lines.append(f"        {design(best.params)}")
+        lines += [f"        {line}" for line in outcome_lines(best)]
+    if of.constraints and Feasibility(now).judged:
+        lines.append(f"feasible {visible(Feasibility(now).text)}")
     if now.excluded:
         numbers = truncated([str(trial.number) for trial in now.excluded], SHOWN)
         lines.append(f"excluded: {', '.join(numbers)}")
@@ -210,7 +237,8 @@ def _with_rest(table: Table, count: int) -> Table:
 
 
 def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
-    """Print the best observed trial at the target fidelity."""
+    """Print the best feasible trial at the target fidelity."""
+    from fidelium.feasibility import Feasibility, judged
     from fidelium.trial_table import trial_record
 
     found = find(where, name)
@@ -218,13 +246,18 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
         now = _snapshot(found, store)
     best = now.best
     if best is None:
+        if Feasibility(now).infeasible:
+            raise NoDataError(Feasibility(now).without_best)
         raise NoDataError(f"no trial at the target, {now.definition.ladder.target.name!r}, has a value yet")
     if as_json:
-        print_json(trial_record(best))
+        limits = {"constraints": [each.to_dict() for each in judged(best)]} if best.constraints else {}
+        print_json({**trial_record(best), **limits})
         return
     out = console()
     out.print(f"{number(best.value)} at {visible(best.fidelity.name)} in trial {best.number}")
     out.print(design(best.params))
+    for line in outcome_lines(best):
+        out.print(line)
 
 
 def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
@@ -235,7 +268,9 @@ def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
     with open_study(find(where, name)) as study:
         choice = study.recommend()
     if as_json:
-        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial})
+        chance = choice.feasible_probability
+        likely = {} if chance is None else {"feasible_probability": chance}
+        print_json({"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial, **likely})
         return
     out = console()
     out.print(expectation(choice))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fidelium.history import Trial
     from fidelium.study import RecommendedDesign
 
 
@@ -65,10 +66,12 @@ def grid(*headers: str, title: str | None = None) -> Table:
 
 def expectation(choice: RecommendedDesign) -> str:
     """What to expect of a recommended design: the value it had, or what the model says."""
+    chance = choice.feasible_probability
+    likely = "" if chance is None else f", feasible with probability {chance:.2g}"
     if choice.trial is not None and choice.std == 0:
-        return f"{number(choice.mean)} observed in trial {choice.trial}"
+        return f"{number(choice.mean)} observed in trial {choice.trial}{likely}"
     seen = "not run yet" if choice.trial is None else f"observed in trial {choice.trial}"
-    return f"{number(choice.mean)} ± {choice.std:.2g} expected at the target, {seen}"
+    return f"{number(choice.mean)} ± {choice.std:.2g} expected at the target, {seen}{likely}"
 
 
 def number(value: float | None) -> str:
@@ -80,6 +83,14 @@ def design(params: Mapping[str, Any]) -> str:
     """A design in one line: `x1 = 3.14, kind = steel`."""
     values = (f"{value:.6g}" if isinstance(value, float) else visible(value) for value in params.values())
     return ", ".join(f"{visible(name)} = {value}" for name, value in zip(params, values, strict=True))
+
+
+def outcome_lines(trial: Trial) -> list[str]:
+    """A line for each outcome of a trial: against its limit, if it has one."""
+    from fidelium.feasibility import judged
+
+    limits = {each.name: each.text for each in judged(trial)}
+    return [limits.get(name) or f"{name} {outcome:.6g}" for name, outcome in trial.outcomes.items()]
 
 
 def duration(seconds: float) -> str:

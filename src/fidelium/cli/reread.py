@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +30,7 @@ class _Reread:
     trial: Trial
     value: float | None = None
     cost: float | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
     folder: Path | None = None
     problem: str | None = None
 
@@ -93,13 +96,13 @@ def _read(program: ExternalProgram, trial: Trial) -> _Reread:
         measured, folder = program.reread(trial)
     except EvaluationError as error:
         return _Reread(trial, problem=storable(str(error)))
-    return _Reread(trial, measured.value, measured.cost, folder)
+    return _Reread(trial, measured.value, measured.cost, measured.outcomes, folder)
 
 
 def _take(study: Study, answer: _Reread, value: float, reason: str) -> _Reread:
     why = reason or f"reread from {answer.folder}"
     try:
-        study.correct(answer.trial, value, answer.cost, why)
+        study.correct(answer.trial, value, answer.cost, why, outcomes=answer.outcomes)
     except TrialError as error:  # a worker has started it meanwhile
         return _Reread(answer.trial, problem=str(error))
     return answer
@@ -109,7 +112,8 @@ def _text(answer: _Reread) -> str:
     if answer.value is None:
         return f"no value: {reason_line(answer.problem)}"
     cost = "" if answer.cost is None else f", measured cost {answer.cost:g}"
-    return f"{answer.value!r}{cost} from {answer.folder}"
+    outcomes = "".join(f", {name} {outcome:g}" for name, outcome in answer.outcomes.items())
+    return f"{answer.value!r}{outcomes}{cost} from {answer.folder}"
 
 
 def _json(answer: _Reread) -> dict[str, Any]:
@@ -117,6 +121,7 @@ def _json(answer: _Reread) -> dict[str, Any]:
         "number": answer.trial.number,
         "fidelity": answer.trial.fidelity.name,
         "value": answer.value,
+        "outcomes": {name: each for name, each in answer.outcomes.items() if math.isfinite(each)},
         "measured_cost": answer.cost,
         "folder": None if answer.folder is None else str(answer.folder),
         "problem": answer.problem,

@@ -14,7 +14,7 @@ import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
 from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
-from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, say
+from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, outcome_lines, say
 from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
 from fidelium.text import visible
@@ -204,13 +204,19 @@ def _so_far(now: Snapshot) -> str:
 
 def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile) -> None:
     """Print what a run found, what it cost, and where everything is."""
+    from fidelium.feasibility import Feasibility
+
     out = console()
     out.print(_costs(now))
     if now.best is None:
-        out.print(f"best observed: no value at {visible(study.ladder.target.name)} yet")
+        out.print(f"best observed: {visible(Feasibility(now).without_best)}")
     else:
         out.print(f"best observed: {number(now.best.value)} in trial {now.best.number}")
         out.print(f"               {design(now.best.params)}")
+        for line in outcome_lines(now.best):
+            out.print(f"               {line}")
+    if study.definition.constraints and Feasibility(now).judged:
+        out.print(f"feasible:      {visible(Feasibility(now).text)}")
     for line in _recommended(study, now, found):
         out.print(line)
     if now.failures:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fidelium.cli.output import truncated
+from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
-from fidelium.trial_table import ObservationRow, parameter_columns, table_columns, table_row, trial_record
+from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
@@ -45,6 +46,8 @@ def read_observations(
     fidelity: str | None,
     columns: Mapping[str, str],
     *,
+    outcomes: Sequence[str] = (),
+    constraints: Sequence[OutcomeConstraint] = (),
     skip_bad: bool = False,
 ) -> tuple[list[ObservationRow], list[BadRow]]:
     """The observations in a CSV file; exported rows that are not `done`, or `excluded`, are left out.
@@ -55,6 +58,8 @@ def read_observations(
         ladder: the fidelities.
         fidelity: the fidelity of all rows, None to read it from the column `fidelity`.
         columns: fidelium's name -> the file's header, where they differ.
+        outcomes: names of outcomes to read, one column each; an empty cell is none.
+        constraints: the study's: the outcomes that they name are read, too, and every row must have them.
         skip_bad: whether rows that are not valid are returned instead of refusing the file.
 
     Returns:
@@ -64,11 +69,16 @@ def read_observations(
         SettingError: if the file cannot be read, lacks a column, or has a bad row that is not to be skipped; all errors
             are listed.
     """
-    reader = _CsvReader(path, space, ("value",) if fidelity is not None else ("fidelity", "value"), columns)
+    limited = [each.name for each in constraints]
+    named = list(dict.fromkeys([*limited, *outcomes]))
+    observed = ("value",) if fidelity is not None else ("fidelity", "value")
+    reader = _CsvReader(path, space, (*observed, *named), columns)
     found: list[ObservationRow | None] = []
     for line, row in reader.rows():
         if reader.own(row, "state", "done") == "done" and reader.own(row, "excluded", "False") != "True":
-            found.append(_parse_observation(reader, line, row, ladder, fidelity))
+            observation = _parse_observation(reader, line, row, ladder, fidelity)
+            given = _parse_outcomes(reader, line, row, named, limited)
+            found.append(None if observation is None or given is None else replace(observation, outcomes=given))
     if not skip_bad:
         reader.raise_errors()
     return [observation for observation in found if observation is not None], reader.bad_rows()
@@ -101,7 +111,7 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
         cells[name.strip()] = value
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
-    return space.validate({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+    return space.within_bounds({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
 
 
 def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
@@ -193,9 +203,10 @@ class _CsvReader:
         """Name of each parameter -> name of its column in an exported file."""
         return {name: _written(column) for name, column in parameter_columns(self.space).items()}
 
-    def add_error(self, line: int, name: str, error: Exception) -> None:
-        """Add an error in a cell."""
-        self.errors.setdefault(line, []).append(f"column {self.header(name)!r}: {error}")
+    def add_error(self, line: int, name: str | None, error: Exception) -> None:
+        """Add an error in a cell, or in a row if there is no name."""
+        message = str(error) if name is None else f"column {self.header(name)!r}: {error}"
+        self.errors.setdefault(line, []).append(message)
 
     def bad_rows(self) -> list[BadRow]:
         """The rows with errors."""
@@ -253,6 +264,9 @@ def _parse_observation(
 ) -> ObservationRow | None:
     """The observation in a row; None, with an error added, if a cell is not valid."""
     params = _parse_row(reader, line, row)
+    if params is not None and (violated := _violation(reader.space, params)) is not None:
+        reader.add_error(line, None, violated)
+        params = None
     name, value = fidelity, None
     try:
         name = ladder[ladder.index(reader.cell(row, "fidelity").strip() if name is None else name)].name
@@ -263,6 +277,33 @@ def _parse_observation(
     except ObservationError as error:
         reader.add_error(line, "value", error)
     return None if params is None or name is None or value is None else ObservationRow(params, name, value)
+
+
+def _parse_outcomes(
+    reader: _CsvReader, line: int, row: Mapping[str, str], names: Sequence[str], required: Sequence[str]
+) -> dict[str, float] | None:
+    """The outcomes in a row; None, with an error added, if a cell is not valid or a required one is empty."""
+    found: dict[str, float] = {}
+    valid = True
+    for name in names:
+        text = reader.cell(row, name)
+        if not text.strip() and name not in required:
+            continue
+        try:
+            found[name] = _parse_finite(text)
+        except ObservationError as error:
+            reader.add_error(line, name, error)
+            valid = False
+    return found if valid else None
+
+
+def _violation(space: SearchSpace, params: Params) -> SpaceError | None:
+    """Which constraint a design violates, if any."""
+    try:
+        space.validate(params)
+    except SpaceError as error:
+        return error
+    return None
 
 
 def _parse_row(reader: _CsvReader, line: int, row: Mapping[str, str]) -> Params | None:
@@ -330,9 +371,10 @@ def _write_and_rename(
 
 def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
     """Write CSV; floats are written with enough digits to be read back exactly."""
-    rows = [table_row(definition.space, trial) for trial in _with_none_as_text(trials)]
+    table = TrialTable.of(definition.space, trials, definition.constraints)
+    rows = [table.row(trial) for trial in _with_none_as_text(trials)]
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
-        writer = csv.DictWriter(stream, table_columns(definition.space))
+        writer = csv.DictWriter(stream, table.columns)
         writer.writeheader()
         writer.writerows(rows)
 
@@ -344,6 +386,7 @@ def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]
         "direction": str(definition.direction),
         "strategy": definition.strategy_name,
         "seed": definition.seed,
+        **({"constraints": [str(each) for each in definition.constraints]} if definition.constraints else {}),
     }
     content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
@@ -355,10 +398,10 @@ def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Tri
         from pyarrow import parquet
     except ImportError:
         raise SettingError("Parquet needs the extra 'parquet': pip install 'fidelium[parquet]'") from None
-    rows = [table_row(definition.space, trial) for trial in trials]
-    columns = table_columns(definition.space)
-    table = pa.table({_written(name): _parquet_column([row[name] for row in rows]) for name in columns})
-    parquet.write_table(table, path)
+    table = TrialTable.of(definition.space, trials, definition.constraints)
+    rows = [table.row(trial) for trial in trials]
+    columns = {_written(name): _parquet_column([row[name] for row in rows]) for name in table.columns}
+    parquet.write_table(pa.table(columns), path)
 
 
 def _with_none_as_text(trials: Sequence[Trial]) -> Iterator[Trial]:

@@ -16,6 +16,7 @@ from fidelium.config.peek import storage_url
 from fidelium.config.programs import program_of
 from fidelium.config.schema import Section
 from fidelium.config.yaml_document import Document, KeyPath, read_document
+from fidelium.constraints import outcome_constraints
 from fidelium.definition import StudyDefinition, checked_budget
 from fidelium.errors import ConfigError, FideliumError
 from fidelium.execution.program import ExternalProgram
@@ -94,6 +95,7 @@ _EXPECTED = {
 _SECTIONS: dict[str, type[Section]] = {
     "fidelities": schema.FidelitySection,
     "result": schema.ResultSection,
+    "outcomes": schema.ResultSection,
     "failures": schema.FailuresSection,
     "stop": schema.StopSection,
     "real": schema.RealSection,
@@ -210,7 +212,12 @@ def _space(document: Document, section: schema.StudySection) -> SearchSpace:
             check_parameter_names([name])
             parameters[name] = _parameter(parameter)
     with document.errors_at("parameters"):
-        return SearchSpace(parameters)
+        space = SearchSpace(parameters)
+    for position, text in enumerate(section.parameter_constraints):
+        with document.errors_at("parameter_constraints", position):
+            space.parse(text)
+    with document.errors_at("parameter_constraints"):
+        return SearchSpace(parameters, tuple(section.parameter_constraints))
 
 
 def _parameter(section: schema.RealSection | schema.IntegerSection | schema.CategoricalSection) -> Parameter:
@@ -235,8 +242,11 @@ def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
 def _definition(document: Document, section: schema.StudySection) -> StudyDefinition:
     """What the study is made from; an error is reported for the key that causes it."""
     space, ladder = _space(document, section), _ladder(document, section)
+    for position in range(len(section.constraints)):
+        with document.errors_at("constraints", position):
+            outcome_constraints(section.constraints[: position + 1], space.names)
     try:
-        return StudyDefinition.of(
+        definition = StudyDefinition.of(
             space,
             ladder,
             section.direction,
@@ -245,6 +255,9 @@ def _definition(document: Document, section: schema.StudySection) -> StudyDefini
             seed=section.seed,
             initial=section.initial,
             name=section.name,
+            constraints=section.constraints,
+            failures_teach=section.failures.model,
         )
+        return replace(definition, timeouts_teach=section.failures.timeouts == "count")
     except FideliumError as error:
         raise document.error_at((error.setting or "name",), str(error)) from None

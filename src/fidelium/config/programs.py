@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fidelium.config.schema import FidelitySection, ProgramSection, ResultSection, StudySection
 from fidelium.config.yaml_document import Document
+from fidelium.constraints import check_outcome_name
+from fidelium.errors import SettingError
 from fidelium.execution.command import Command, check_inside_folder
 from fidelium.execution.invocation import Step
 from fidelium.execution.program import ExternalProgram
@@ -85,6 +87,7 @@ class _CommandBuilder:
                 environment=self._environment(),
                 templates=templates,
                 result=self._result(),
+                outcomes=self._outcomes(),
                 grace=self._section("grace")[1].grace,
                 limit=self._section("output_limit")[1].output_limit,
             )
@@ -184,8 +187,25 @@ class _CommandBuilder:
 
     def _result(self) -> ResultRule:
         key_path, section = self._section("result")
+        return self._checked_rule(key_path, section.result or ResultSection.model_validate({}))
+
+    def _outcomes(self) -> dict[str, ResultRule]:
+        """The rules of outcomes, of the study and of the fidelity, which overrides it by name."""
+        rules: dict[str, ResultRule] = {}
+        for key_path, section in self._sections("outcomes"):
+            for name, rule in section.outcomes.items():
+                with self.document.errors_at(*key_path, name):
+                    check_outcome_name(name)
+                    if name in self.study.parameters:
+                        raise SettingError(f"{name!r} is a parameter, so an outcome cannot have this name; rename it")
+                    if not rule.model_fields_set:
+                        raise SettingError("expected where to find it, such as {file: out.txt, regex: 'stress = (.*)'}")
+                rules[name] = self._checked_rule((*key_path, name), rule)
+        return rules
+
+    def _checked_rule(self, key_path: tuple[str | int, ...], section: ResultSection) -> ResultRule:
         with self.document.errors_at(*key_path):
-            rule = _rule(section.result or ResultSection.model_validate({}), self.here)
+            rule = _rule(section, self.here)
             check_inside_folder(rule.file)
         if isinstance(rule, PythonFunction):
             with self.document.errors_at(*key_path, "python"):

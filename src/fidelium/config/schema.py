@@ -190,7 +190,7 @@ ParameterSection = Annotated[RealSection | IntegerSection | CategoricalSection, 
 
 
 class ResultSection(Section):
-    """How to read the value; by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
+    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
 
     file: str | None = Field(default=None, description="the result file, in the trial's folder")
     json_path: str | None = Field(
@@ -248,6 +248,9 @@ class ProgramSection(Section):
     )
     environment: dict[str, Text] = Field(default={}, description="environment variables, with {name} for values")
     result: ResultSection | None = Field(default=None, description="how to read the value")
+    outcomes: dict[str, ResultSection] = Field(
+        default={}, description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}"
+    )
 
 
 class FidelitySection(ProgramSection):
@@ -263,6 +266,10 @@ class FailuresSection(Section):
     retries: Count = Field(default=0, description="maximal number of retries of a failed trial")
     then: Literal["continue", "stop"] = Field(
         default="continue", description="what to do when a trial has failed after all retries"
+    )
+    model: bool = Field(default=True, description="whether a model of success learns where runs fail, to avoid it")
+    timeouts: Literal["count", "ignore"] = Field(
+        default="count", description="whether that model counts a run that timed out as a failure of its design"
     )
 
 
@@ -327,7 +334,15 @@ class StudySection(ProgramSection):
         default=None, description="number of random points to start with, by fidelity"
     )
     parameters: dict[str, ParameterSection] = Field(description="the parameters by name")
+    parameter_constraints: list[str] = Field(
+        default=[], description="comparisons that every design must meet, such as inner < outer"
+    )
     fidelities: list[FidelitySection] = Field(description="from low to high; the last is the target", min_length=1)
+    constraints: list[str] = Field(
+        default=[],
+        description="limits of outcomes at the target, such as stress <= 150e6 or 10 <= frequency <= 20",
+        examples=[["stress <= 150e6", "10 <= frequency <= 20"]],
+    )
     failures: FailuresSection = Field(default=FailuresSection(), description="what happens when an evaluation fails")
     stop: StopSection = Field(default=StopSection(), description="when to stop before the budget is spent")
     runs: str = Field(default="runs", description="parent folder of the trials' folders", min_length=1)

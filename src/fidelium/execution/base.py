@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fidelium.errors import EvaluationError, SetupError
+from fidelium.constraints import check_outcome_name
+from fidelium.errors import EvaluationError, SettingError, SetupError
 from fidelium.execution.reasons import NO_REASON, may_be_interrupted, shown, storable
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
@@ -23,13 +24,16 @@ class Measurement:
     Args:
         value: the objective's value, in the user's units.
         cost: the actual cost, None if it was not measured.
+        outcomes: named results beside the value; they may be NaN or infinite, which is judged by the constraints.
 
     Raises:
-        EvaluationError: if the value is not a finite number, or the cost not a finite number >= 0.
+        EvaluationError: if the value is not a finite number, the cost not a finite number >= 0, or an outcome not a
+            number with a valid name.
     """
 
     value: float
     cost: float | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         value, cost = _as_number(self.value), 0.0 if self.cost is None else _as_number(self.cost)
@@ -37,10 +41,14 @@ class Measurement:
             raise EvaluationError(f"the value is {shown(self.value)}, not a finite number")
         if cost is None or not 0 <= cost < math.inf:
             raise EvaluationError(f"the cost is {shown(self.cost)}, not a finite number >= 0")
+        for name, outcome in self.outcomes.items():
+            _check_outcome(name, outcome)
 
     @classmethod
     def of(cls, result: object, source: str) -> Measurement:
         """What a function returned: a number, or a dict with `value` and optionally `cost`, or with `failed`.
+
+        Everything else in the dict is an outcome.
 
         Args:
             result: what it returned.
@@ -53,13 +61,13 @@ class Measurement:
             return cls(parse_number(f"the return value of {source}", result))
         if (reason := failure_text(result.get("failed"))) is not None:
             raise EvaluationError(reason)
-        unknown = [key for key in result if key not in ("value", "cost", "failed")]
-        if unknown or "value" not in result:
+        if "value" not in result:
             raise EvaluationError(
-                f'{source} must return a number or {{"value": number, "cost": number}}, got '
-                + (f"the unknown keys {shown(unknown)}" if unknown else shown(result))
+                f'{source} must return a number or {{"value": number, "cost": number, "an outcome": number, ...}}, got '
+                f"{shown(result)}"
             )
-        return cls.of_fields(result)
+        outcomes = {key: each for key, each in result.items() if key not in ("value", "cost", "failed")}
+        return replace(cls.of_fields(result), outcomes=outcomes)
 
     @classmethod
     def of_fields(cls, fields: Mapping[Any, Any]) -> Measurement:
@@ -95,8 +103,8 @@ def answer(evaluate: Evaluator, trial: Trial) -> Answer:
 
 
 Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
-"""The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value and the measured
-cost, `{"value": 1.2, "cost": 3.4}`."""
+"""The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value, the measured
+cost and any outcomes, `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +127,21 @@ class FunctionEvaluator:
                 raise  # also one that the objective raises itself: as in any Python program, it ends the run
             raise EvaluationError(storable(_objective_traceback(error))) from None
         try:
-            return Measurement.of(result, "the objective")
+            return checked_against(trial, Measurement.of(result, "the objective"))
         except EvaluationError as error:
             raise EvaluationError(storable(str(error))) from None
+
+
+def checked_against(trial: Trial, measured: Measurement) -> Measurement:
+    """What a trial gave, if no outcome has the name of a parameter.
+
+    Raises:
+        EvaluationError: if one has.
+    """
+    for name in measured.outcomes:
+        if name in trial.params:
+            raise EvaluationError(f"{name!r} is a parameter, so an outcome cannot have this name; rename it")
+    return measured
 
 
 def parse_number(name: str, value: object) -> float:
@@ -152,6 +172,15 @@ def _as_number(value: object) -> float | None:
         return as_number(value)
     except Exception:  # noqa: BLE001  the conversion of a user's object may raise anything
         return None
+
+
+def _check_outcome(name: object, outcome: object) -> None:
+    try:
+        check_outcome_name(name)
+    except SettingError as error:
+        raise EvaluationError(str(error)) from None
+    if _as_number(outcome) is None:
+        raise EvaluationError(f"the outcome {name!r} is {shown(outcome)}, not a number")
 
 
 def _objective_traceback(error: BaseException) -> str:

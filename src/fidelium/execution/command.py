@@ -44,6 +44,7 @@ class Command:
         environment: variables added to the current environment, with `{name}` for values.
         templates: file in the trial's folder -> Jinja template that it is rendered from.
         result: how to read the value.
+        outcomes: how to read outcomes that the result does not hold, by name.
         grace: seconds between SIGTERM and SIGKILL when the program is stopped.
         limit: bytes kept of the beginning and of the end of each of stdout and stderr.
 
@@ -59,6 +60,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, Path] = field(default_factory=dict)
     result: ResultRule = ResultFile()
+    outcomes: Mapping[str, ResultRule] = field(default_factory=dict)
     grace: float = 5.0
     limit: int = 1_000_000
 
@@ -82,7 +84,7 @@ class Command:
                 f"limit and grace must be finite and not negative, got {self.limit!r} and {self.grace!r}"
             )
         inputs = [step.stdin for step in self.steps if step.stdin is not None]
-        for name in (*self.templates, self.result.file, *inputs):
+        for name in (*self.templates, self.result.file, *(rule.file for rule in self.outcomes.values()), *inputs):
             check_inside_folder(name)
         for name in self.environment:
             check_variable_name(name)

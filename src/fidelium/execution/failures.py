@@ -33,7 +33,7 @@ _NOT_FOUND = re.compile(r"(?i)not found|no such file|permission denied|cannot ex
 
 
 def read_result(rule: ResultRule, status: ExitStatus, invocation: Invocation) -> Measurement:
-    """The value of a run.
+    """The value of a run, with the outcomes that the rule finds.
 
     Raises:
         EvaluationError: if the run failed, or its value is missing or bad.

@@ -6,6 +6,7 @@ is queued again and the run stops).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from fidelium.execution.base import Measurement
 from fidelium.execution.command import Command, missing_programs
 from fidelium.execution.failures import classified, read_result
 from fidelium.execution.invocation import ExitStatus, Invocation
+from fidelium.execution.outcomes import read_outcomes
 from fidelium.execution.process import run_guarded
 from fidelium.execution.reasons import shown
 from fidelium.execution.run_folder import (
@@ -70,20 +72,20 @@ class ExternalProgram:
             write_query(folder, request)
             invocation = command.prepare(request, folder, self.here.absolute(), self.withheld)
             status = run_guarded(invocation, cancelled)
-            measured = read_result(command.result, status, invocation)
+            measured = read_outcomes(command, trial, read_result(command.result, status, invocation), folder)
         except (EvaluationError, SetupError, SettingError, OSError, UnicodeError) as error:
             failure = classified(error, request, folder, status, prepared=invocation is not None)
             write_outcome(folder, _outcome(status, {"failed": str(failure)}))
             raise failure from error
-        write_outcome(folder, _outcome(status, {"value": measured.value, "cost": measured.cost}))
+        write_outcome(folder, _outcome(status, _found(measured)))
         return measured
 
     def reread(self, trial: Trial) -> tuple[Measurement, Path]:
         """The value of a trial that ran before, by the present result rule, and its folder. Nothing is run.
 
         Raises:
-            EvaluationError: if there is no folder of its last attempt, the program did not exit with 0, or the value is
-                missing or bad.
+            EvaluationError: if there is no folder of its last attempt, the program did not exit with 0, or the value or
+                an outcome that a constraint names is missing or bad.
             SetupError: if the function of the result rule cannot be called.
             FidelityError: if the trial's fidelity has no command.
         """
@@ -98,7 +100,8 @@ class ExternalProgram:
             how = shown(stopped or (f"exit code {code}" if code is not None else ended.get("signal") or "unknown"))
             raise EvaluationError(f"its program did not exit with 0, but: {how}; {folder}")
         status, invocation = ExitStatus(0, 0.0), Invocation(command.steps, folder, {})
-        return read_result(command.result, status, invocation), folder
+        measured = read_result(command.result, status, invocation)
+        return read_outcomes(command, trial, measured, folder), folder
 
     def problems(self) -> tuple[str, ...]:
         """What keeps the programs from being started on this machine, as far as it can be seen without running them."""
@@ -128,6 +131,15 @@ class ExternalProgram:
             known = ", ".join(map(repr, names))
             raise FidelityError(f"no command for fidelity {fidelity.name!r}; there are commands for {known}")
         return self.commands[fidelity.name], names.index(fidelity.name)
+
+
+def _found(measured: Measurement) -> dict[str, Any]:
+    """A measurement in `outcome.json`; JSON has no NaN."""
+    found: dict[str, Any] = {"value": measured.value, "cost": measured.cost}
+    if measured.outcomes:
+        outcomes = measured.outcomes.items()
+        found["outcomes"] = {name: each if math.isfinite(each) else str(each) for name, each in outcomes}
+    return found
 
 
 def _outcome(status: ExitStatus | None, result: Mapping[str, Any]) -> dict[str, Any]:

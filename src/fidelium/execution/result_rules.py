@@ -1,6 +1,7 @@
 """Result rules: how the value of an evaluation is read from a trial's folder.
 
-The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"`, or `{"failed": "reason"}`. The
+The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"` and any outcomes, or
+`{"failed": "reason"}`. The
 alternatives are a table cell, a JSON path, a regular expression and a user's Python function (`python_function.py`).
 With every rule, a result file whose first word is FAIL marks the evaluation as failed. Any content gives a finite
 number or a reason. A rule that finds nothing, rather than something bad, raises `UnreadableResultError`.
@@ -12,15 +13,17 @@ import csv
 import json
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from fidelium.constraints import is_outcome_name
 from fidelium.errors import EvaluationError, SettingError, UnreadableResultError
 from fidelium.execution.base import Measurement, failure_text, parse_number
 from fidelium.execution.invocation import STDOUT
 from fidelium.execution.reasons import shown
 from fidelium.execution.run_folder import open_regular
+from fidelium.numbers import as_number
 
 RESULT = "result.json"
 """The default result file."""
@@ -54,7 +57,10 @@ class ResultRule(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A JSON file with `{"value": 1.2, "cost": 3.4}`; the cost is optional."""
+    """A JSON file with `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`; the cost and outcomes are optional.
+
+    All numbers under other names are outcomes. Texts, lists and names that no outcome may have are ignored.
+    """
 
     file: str = RESULT
 
@@ -70,7 +76,14 @@ class ResultFile:
         content = _parse_json(self.file, _read_text(folder / self.file))
         if not isinstance(content, dict) or "value" not in content:
             raise UnreadableResultError(f'{self.file} must contain {{"value": number}}, got {shown(content)}')
-        return Measurement.of_fields(content)
+        return replace(Measurement.of_fields(content), outcomes=_numbers_in(content))
+
+    def refused(self, folder: Path, name: str) -> str | None:
+        """Why the outcome of this name, which was not read, is not one; None if it is not in the file."""
+        content = _parse_json(self.file, _read_text(folder / self.file))
+        if not isinstance(content, dict) or name not in content:
+            return None
+        return f"the outcome {name!r}, which a constraint names, is {shown(content[name])}, not a finite number"
 
 
 @dataclass(frozen=True)
@@ -158,6 +171,16 @@ class Pattern:
         if last is None:
             raise UnreadableResultError(f"nothing in {self.file} matches {self.regex!r}")
         return Measurement(parse_number(f"the match of {self.regex!r} in {self.file}", last[1]))
+
+
+def _numbers_in(content: dict[str, Any]) -> dict[str, float]:
+    """The outcomes in a result file: numbers, also NaN and infinite ones, with a name that an outcome may have."""
+    found: dict[str, float] = {}
+    for name, value in content.items():
+        number = as_number(value)
+        if number is not None and is_outcome_name(name):
+            found[name] = number
+    return found
 
 
 def reported_failure(rule: ResultRule, folder: Path) -> str | None:

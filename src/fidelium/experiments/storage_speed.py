@@ -19,12 +19,12 @@ from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Real, SearchSpace
-from fidelium.storage import Outcome, Storage, StudyStore, open_storage
+from fidelium.storage import Result, Storage, StudyStore, open_storage
 
 _LADDER = FidelityLadder((Fidelity("low", cost=1), Fidelity("high", cost=10)))
 _SPACE = SearchSpace({f"x{position}": Real(0, 1) for position in range(6)})
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 Claimed = tuple[int, int]
 """Number and attempt of a trial."""
@@ -96,7 +96,7 @@ def _measured(workers: Executor, reader: Storage, name: str, processes: int, tri
     return StorageSpeed(processes, trials, ask_seconds, tell_seconds, load_seconds)
 
 
-def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
+def _timed(call: Callable[[], Answer]) -> tuple[Answer, float]:
     start = time.perf_counter()
     return call(), time.perf_counter() - start
 
@@ -142,4 +142,4 @@ def _ask(count: int) -> list[Claimed]:
 
 def _tell(claimed: Sequence[Claimed]) -> None:
     for number, attempt in claimed:
-        _in_use[0].finish(number, attempt, Outcome(TrialState.DONE, value=number / 3))
+        _in_use[0].finish(number, attempt, Result(TrialState.DONE, value=number / 3))

@@ -1,15 +1,19 @@
 """Units of the outputs: models see values of order one, whatever the units of the objective.
 
-z = ((y - centre) / spread - shift) / scale
+z = ((w(y) - centre) / spread - shift) / scale,     w the identity, or a monotone map of long tails (`warping.py`)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fidelium.numerics.warping import IDENTITY, Warp
 
 Values = NDArray[np.float64]
 
@@ -19,22 +23,25 @@ _HUGE = _LARGEST / 4
 
 @dataclass(frozen=True)
 class Scale:
-    """The affine, increasing map between the values of one fidelity and the model's units.
+    """The increasing map between the values of one fidelity and the model's units: affine, after the warp.
 
     Args:
-        centre: mean of the values.
-        spread: standard deviation of the values, above 0.
+        centre: mean of the warped values.
+        spread: standard deviation of the warped values, above 0.
         shift: standardised value that the model calls 0.
         scale: standardised distance that the model calls 1, above 0.
+        warp: the map of the values before that, usually the identity.
     """
 
     centre: float = 0.0
     spread: float = 1.0
     shift: float = 0.0
     scale: float = 1.0
+    warp: Warp = IDENTITY
 
     def inward(self, y: Values) -> Values:
         """Values in the model's units."""
+        y = self.warp.inward(y)
         # halved where a difference could be too large for a float; exact, so that other values keep every bit
         half = 0.5 if max(abs(self.centre), float(np.max(np.abs(y), initial=0.0))) > _HUGE else 1.0
         return ((half * y - half * self.centre) / (half * self.spread) - self.shift) / self.scale
@@ -42,21 +49,37 @@ class Scale:
     def outward(self, z: Values) -> Values:
         """Values in the objective's units, the largest floats in the place of what is beyond them."""
         with np.errstate(over="ignore"):
-            return _finite(self.centre + self.spread * (self.shift + self.scale * z))
+            return self.warp.outward(_finite(self.centre + self.spread * (self.shift + self.scale * z)))
 
     def outward_moments(self, mean: Values, variance: Values) -> tuple[Values, Values]:
-        """Mean and standard deviation in the objective's units, from mean and variance in the model's units."""
+        """Mean and standard deviation in the objective's units, from mean and variance in the model's units.
+
+        With a warp, the median, and half of the width of the interval of 68 % about it: both go through any map.
+        """
+        if not self.warp.is_identity:
+            low, high = (self.outward(mean + sign * np.sqrt(variance)) for sign in (-1.0, 1.0))
+            return self.outward(mean), high / 2 - low / 2
         with np.errstate(over="ignore"):
             return self.outward(mean), _finite(np.float64(self.spread) * self.scale * np.sqrt(variance))
 
     def ratio_to(self, other: Scale) -> tuple[float, float]:
-        """Where this scale's 0 is in the other's units, and how long its distance of 1 is there."""
+        """Where this scale's 0 is in the other's units, and how long its distance of 1 is there; both after a warp."""
         # in units of the other's spread, to the next power of two: exact, and never too large or small for a float
         exponent = -math.frexp(other.spread)[1]
         centre, spread = math.ldexp(self.centre, exponent), math.ldexp(self.spread, exponent)
         other_centre, other_spread = math.ldexp(other.centre, exponent), math.ldexp(other.spread, exponent)
         shift = ((centre - other_centre + spread * self.shift) / other_spread - other.shift) / other.scale
         return shift, spread * self.scale / (other_spread * other.scale)
+
+
+def scale_rows(scales: Sequence[Scale]) -> Values:
+    """The numbers of every scale as a row, for a posterior to keep."""
+    return np.array([(s.centre, s.spread, s.shift, s.scale, *s.warp.numbers) for s in scales])
+
+
+def scales_of(rows: Any) -> tuple[Scale, ...]:
+    """The scales of such rows, an array of NumPy or JAX."""
+    return tuple(Scale(*fields[:4], warp=Warp.of_numbers(fields[4:])) for fields in np.asarray(rows).tolist())
 
 
 def _finite(values: Values) -> Values:

@@ -11,11 +11,13 @@ a trial never change, nor does its cost: what the study was charged when it was 
 that failed (`amend`), and change the definition of the study (`redefine`). Each of them is recorded in the same
 transaction, with who, when and why (`changes`), and the record is deleted only with the study. An object keeps the
 definition that the study had when it was opened, or that was given to its own `redefine`, and its trials have the
-fidelities of this definition; other objects that are open continue with theirs. (In memory all share one object.)
+fidelities and constraints of this definition; other objects that are open continue with theirs. (In memory all share
+one object.)
 
-**What is stored.** Parameter values come back as the same bits and the same type. Reasons are text for people:
-characters that no database accepts (NUL, lone surrogates) are escaped, and the middle of a very long one is cut. Names
-of studies, workers and holders of a turn have at most 255 characters and none of these (`StorageError`).
+**What is stored.** Parameter values come back as the same bits and the same type, outcomes as the same bits. Reasons
+are text for people: characters that no database accepts (NUL, lone surrogates) are escaped, and the middle of a very
+long one is cut. Names of studies, workers and holders of a turn have at most 255 characters and none of these
+(`StorageError`).
 
 **Who owns a trial.** A running trial is owned by the worker that started it, for one attempt: the pair of its number
 and `attempt`. Only the last attempt can be finished, given back or failed, so a worker that counted as dead and returns
@@ -41,18 +43,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from fidelium.constraints import check_outcome_name
 from fidelium.definition import StudyDefinition
-from fidelium.errors import ObservationError
+from fidelium.errors import ObservationError, SettingError
 from fidelium.history import Change, Trial, TrialState
+from fidelium.numbers import as_number
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """How an evaluation ended.
 
     Args:
@@ -60,25 +64,47 @@ class Outcome:
         value: the finite value of a done trial, in the user's units.
         reason: why it failed.
         measured_cost: the actual cost that the simulator reports, finite; recorded, not counted.
+        outcomes: what else a done trial gave, finite numbers by name.
 
     Raises:
-        ObservationError: if the state is another one, a done trial has no finite value, or a failed one has a value.
+        ObservationError: if the state is another one, a done trial has no finite value, a failed one has a value or
+            outcomes, or an outcome is not a finite number with a valid name.
     """
 
     state: TrialState
     value: float | None = None
     reason: str | None = None
     measured_cost: float | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.state not in (TrialState.DONE, TrialState.FAILED):
-            raise ObservationError(f"an outcome is done or failed, got {self.state!r}")
+            raise ObservationError(f"the state of a result is done or failed, got {self.state!r}")
         if self.state is TrialState.DONE and (self.value is None or not math.isfinite(self.value)):
             raise ObservationError(f"a done trial has a finite value, got {self.value!r}; record a failure instead")
         if self.state is TrialState.FAILED and self.value is not None:
             raise ObservationError(f"a failed trial has a reason and no value, got {self.value!r}")
         if self.measured_cost is not None and not math.isfinite(self.measured_cost):
             raise ObservationError(f"a measured cost is a finite number or None, got {self.measured_cost!r}")
+        if self.state is TrialState.FAILED and self.outcomes:
+            raise ObservationError(f"a failed trial has no outcomes, got {dict(self.outcomes)!r}")
+        for name, value in self.outcomes.items():
+            _check_outcome(name, value)
+
+
+def _check_outcome(name: object, value: object) -> None:
+    """Refuse an outcome that is not a finite number with a valid name.
+
+    Raises:
+        ObservationError: if it is not.
+    """
+    try:
+        check_outcome_name(name)
+    except SettingError as error:
+        raise ObservationError(str(error)) from None
+    number = as_number(value)
+    if number is None or not math.isfinite(number):
+        raise ObservationError(f"the outcome {name!r} must be a finite number, got {value!r}")
 
 
 def never(worker: str) -> bool:
@@ -150,7 +176,7 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
+    def finish(self, number: int, attempt: int, result: Result) -> Trial:
         """Finish a running trial, or one that was queued again and not started since.
 
         Returns:
@@ -177,13 +203,14 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def amend(
-        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+        self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
     ) -> Trial:
         """Change a trial that is not running, and record who did it and why.
 
         - exclude: a finished trial no longer counts as an observation.
         - restore: an excluded trial counts again.
-        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value is forgotten.
+        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value and its outcomes are
+          forgotten.
         - correct: a failed or lost trial, or a queued one that was started before, is done with the given value.
 
         Args:
@@ -191,14 +218,14 @@ class StudyStore(Protocol):
             action: what to do.
             who: who does it, at most 255 characters.
             reason: why.
-            outcome: the value of a trial that is corrected; None for all other actions.
+            result: the value of a trial that is corrected; None for all other actions.
 
         Returns:
             The trial as stored.
 
         Raises:
             TrialError: if there is no such trial, or it is in a state in which this cannot be done; nothing changes.
-            ObservationError: if the outcome is missing, or not a done one.
+            ObservationError: if the result is missing, or not a done one.
         """
         ...
 

@@ -12,7 +12,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial, TrialState
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Outcome, never
+from fidelium.storage.base import Action, Result, never
 from fidelium.storage.serialise import bounded_reason, checked_name, unknown_study
 
 Clock = Callable[[], float]
@@ -55,7 +55,7 @@ class MemoryStudy:
             if not transitions.is_next(trial, len(self._trials)):
                 return None
             transitions.check_budget(trial, Counter(each.cost for each in self._trials), budget)
-            self._trials.append(transitions.entered(trial, alive, self._clock()))
+            self._trials.append(transitions.entered(trial, self._definition, alive, self._clock()))
             return self._trials[-1]
 
     def claim(self, worker: str | None) -> Trial | None:
@@ -68,22 +68,22 @@ class MemoryStudy:
                     return self._save(transitions.claimed(trial, worker, self._clock()))
             return None
 
-    def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
+    def finish(self, number: int, attempt: int, result: Result) -> Trial:
         with self._lock:
-            return self._save(transitions.ended(self._owned(number, attempt), outcome, self._clock()))
+            return self._save(transitions.ended(self._owned(number, attempt), result, self._clock()))
 
     def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
         with self._lock:
             return self._save(transitions.given_back(self._owned(number, attempt), reason))
 
     def amend(
-        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+        self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
     ) -> Trial:
         checked_name(who, "the name of who changes a trial")
         with self._lock:
             self._check_is_there()
             trial, now = transitions.known(self._found(number), number, len(self._trials)), self._clock()
-            amended = transitions.amended(trial, action, reason, outcome, now)
+            amended = transitions.amended(trial, action, reason, result, now)
             self._changes.append(transitions.change_record(trial, action, who, reason, now))
             return self._save(amended)
 
@@ -94,10 +94,7 @@ class MemoryStudy:
             transitions.check_redefinition(self._definition, definition)
             if definition == self._definition:
                 return
-            ladder = definition.ladder
-            self._trials = [
-                transitions.charged(each, ladder[ladder.index(each.fidelity.name)], each.cost) for each in self._trials
-            ]
+            self._trials = [transitions.redefined(each, definition) for each in self._trials]
             self._definition = definition
             self._changes.append(Change(self._clock(), who, "redefine", None, bounded_reason(reason) or ""))
 

@@ -7,11 +7,13 @@ bits and the same type, and `True`, `1` and `1.0` stay distinct.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError, UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
@@ -79,6 +81,16 @@ def params_of(text: str) -> Params:
     return json.loads(text)
 
 
+def outcomes_text(outcomes: Mapping[str, float]) -> str | None:
+    """The outcomes of a trial as JSON; None if there are none."""
+    return _exact_json({name: float(value) for name, value in outcomes.items()}) if outcomes else None
+
+
+def outcomes_of(text: str | None) -> dict[str, float]:
+    """The inverse of `outcomes_text`."""
+    return {} if text is None else json.loads(text)
+
+
 def definition_text(definition: StudyDefinition) -> str:
     """Everything of a study's definition but its name, as JSON: equal texts mean equal studies.
 
@@ -94,8 +106,12 @@ def definition_text(definition: StudyDefinition) -> str:
             "seed": int(definition.seed),
             "initial": {name: int(count) for name, count in definition.initial.items()},
             **_options(definition.strategy_options),
+            **({"constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
             **({"default_initial": True} if definition.default_initial else {}),
             **({"limits": dict(definition.limits)} if definition.limits else {}),
+            **({"constraints": [_limits(each) for each in definition.constraints]} if definition.constraints else {}),
+            **({} if definition.failures_teach else {"failures_teach": False}),
+            **({} if definition.timeouts_teach else {"timeouts_teach": False}),
         }
     )
 
@@ -105,7 +121,9 @@ def definition_of(name: str, text: str) -> StudyDefinition:
     fields = json.loads(text)
     strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
     return StudyDefinition(
-        space=SearchSpace({key: _parameter(each) for key, each in fields["parameters"]}),
+        space=SearchSpace(
+            {key: _parameter(each) for key, each in fields["parameters"]}, tuple(fields.get("constraints", ()))
+        ),
         ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
         direction=Direction(fields["direction"]),
         strategy=strategy,
@@ -115,7 +133,22 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         name=name,
         default_initial=fields.get("default_initial", False),
         limits={str(key): float(limit) for key, limit in dict(fields.get("limits", {})).items()},
+        constraints=tuple(
+            OutcomeConstraint(str(each), *_bounds(lower, upper)) for each, lower, upper in fields.get("constraints", ())
+        ),
+        failures_teach=bool(fields.get("failures_teach", True)),
+        timeouts_teach=bool(fields.get("timeouts_teach", True)),
     )
+
+
+def _limits(constraint: OutcomeConstraint) -> list[Any]:
+    """The outcome's name, its lower and its upper limit, None where there is none."""
+    finite = [None if math.isinf(limit) else float(limit) for limit in (constraint.lower, constraint.upper)]
+    return [constraint.name, *finite]
+
+
+def _bounds(lower: float | None, upper: float | None) -> tuple[float, float]:
+    return -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
 
 
 def _strategy(name: str, options: dict[str, Any]) -> tuple[str | registry.StoredStrategy, dict[str, Any]]:

@@ -13,7 +13,7 @@ from fidelium.errors import BudgetError, ObservationError, SettingError, TrialEr
 from fidelium.fidelity import Fidelity
 from fidelium.history import Change, Trial, TrialState
 from fidelium.numbers import exact_sum, remainder
-from fidelium.storage.base import Action, Outcome
+from fidelium.storage.base import Action, Result
 from fidelium.storage.serialise import bounded_reason, checked_name
 
 _CLOCK_STEP = 1.0
@@ -50,14 +50,16 @@ def check_budget(trial: Trial, counts: Mapping[float, int], budget: float) -> No
         )
 
 
-def entered(trial: Trial, beating: bool, now: float) -> Trial:
-    """A trial as it is when it is added.
+def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float) -> Trial:
+    """A trial as it is when it is added to a study.
 
     Raises:
         ObservationError: if it is finished and its value does not fit its state.
         StorageError: if its worker's name cannot be stored.
     """
-    fresh = replace(trial, params=dict(trial.params), started=None, heartbeat=None, finished=None, excluded=False)
+    given = dict(trial.outcomes) if trial.state is TrialState.DONE else {}
+    fresh = replace(trial, params=dict(trial.params), outcomes=given, started=None, heartbeat=None, finished=None)
+    fresh = replace(fresh, excluded=False, constraints=definition.constraints)
     fresh = charged(fresh, trial.fidelity, trial.cost)
     if trial.worker is not None:
         checked_name(trial.worker, "a worker's name")
@@ -68,7 +70,13 @@ def entered(trial: Trial, beating: bool, now: float) -> Trial:
         return replace(fresh, value=None, reason=None, measured_cost=None, attempt=1, started=now, heartbeat=heartbeat)
     if trial.state is TrialState.LOST:
         return replace(fresh, value=None, reason=bounded_reason(trial.reason), finished=now)
-    return ended(fresh, Outcome(trial.state, trial.value, trial.reason, trial.measured_cost), now)
+    return ended(fresh, Result(trial.state, trial.value, trial.reason, trial.measured_cost, given), now)
+
+
+def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
+    """A trial as it is under a new definition: it keeps what the study paid for it."""
+    fidelity = definition.ladder[definition.ladder.index(trial.fidelity.name)]
+    return replace(charged(trial, fidelity, trial.cost), constraints=definition.constraints)
 
 
 def charged(trial: Trial, fidelity: Fidelity, cost: float) -> Trial:
@@ -105,14 +113,15 @@ def alive(trial: Trial, now: float) -> Trial:
     return replace(trial, heartbeat=now)
 
 
-def ended(trial: Trial, outcome: Outcome, now: float) -> Trial:
+def ended(trial: Trial, result: Result, now: float) -> Trial:
     """A trial whose evaluation has ended."""
     return replace(
         trial,
-        state=outcome.state,
-        value=_number(outcome.value),
-        reason=bounded_reason(outcome.reason),
-        measured_cost=_number(outcome.measured_cost),
+        state=result.state,
+        value=_number(result.value),
+        reason=bounded_reason(result.reason),
+        measured_cost=_number(result.measured_cost),
+        outcomes={name: float(value) + 0.0 for name, value in result.outcomes.items()},
         finished=now,
     )
 
@@ -181,21 +190,21 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     return trial
 
 
-def amended(trial: Trial, action: Action, reason: str | None, outcome: Outcome | None, now: float) -> Trial:
+def amended(trial: Trial, action: Action, reason: str | None, result: Result | None, now: float) -> Trial:
     """A trial that a person has changed.
 
     Raises:
         TrialError: if it is in a state in which this cannot be done.
-        ObservationError: if the outcome is missing, or not a done one.
+        ObservationError: if the result is missing, or not a done one.
     """
-    if action is Action.CORRECT and (outcome is None or outcome.state is not TrialState.DONE):
-        raise ObservationError(f"a trial is corrected with a value, got {outcome!r}")
+    if action is Action.CORRECT and (result is None or result.state is not TrialState.DONE):
+        raise ObservationError(f"a trial is corrected with a value, got {result!r}")
     check_amendable(trial, action)
     if action is Action.RETRY:
-        again = replace(trial, value=None, measured_cost=None, finished=None, excluded=False)
+        again = replace(trial, value=None, measured_cost=None, outcomes={}, finished=None, excluded=False)
         return given_back(again, reason or None)
-    if action is Action.CORRECT and outcome is not None:
-        return ended(trial, outcome, now)
+    if action is Action.CORRECT and result is not None:
+        return ended(trial, result, now)
     return replace(trial, excluded=action is Action.EXCLUDE)
 
 
@@ -235,6 +244,7 @@ def change_record(before: Trial, action: Action, who: str, reason: str | None, n
     texts = [reason] if reason else []
     if action in (Action.RETRY, Action.CORRECT):
         value = f" with value {before.value!r}" if before.value is not None else ""
+        value += "".join(f", {name} {outcome!r}" for name, outcome in before.outcomes.items())
         because = f": {before.reason}" if before.reason else ""
         texts.append(f"[before: {before.state}{value}{because}]")
     return Change(now, who, action.value, before.number, bounded_reason(" ".join(texts)) or "")

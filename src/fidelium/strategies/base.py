@@ -40,11 +40,13 @@ class Recommendation:
         unit_x: the design as a point of the unit cube, `(d,)`.
         mean: posterior mean of the target there.
         std: posterior standard deviation of the target there.
+        feasible_probability: that a run of the target there succeeds and meets all constraints.
     """
 
     unit_x: NDArray[np.float64]
     mean: float
     std: float
+    feasible_probability: float = 1.0
 
 
 @runtime_checkable
@@ -52,8 +54,23 @@ class Model(Protocol):
     """A fitted surrogate as the study sees it: arrays in, arrays out, in the objective's units, to be maximised."""
 
     @abstractmethod
-    def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation of the objective at points `(n, d)` and a fidelity's position."""
+    def predict(
+        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation at points `(n, d)` and a fidelity's position.
+
+        Of the objective, or of the outcome of the constraint at this position.
+        """
+        ...
+
+    @abstractmethod
+    def feasibility(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability that a run of the target succeeds and meets all constraints, at points `(n, d)`."""
+        ...
+
+    @abstractmethod
+    def success(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability that a run of the target succeeds, at points `(n, d)`."""
         ...
 
     @abstractmethod

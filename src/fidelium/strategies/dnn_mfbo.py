@@ -27,8 +27,10 @@ from fidelium.strategies.surrogate_strategy import (
     require_target,
 )
 from fidelium.surrogates.base import JointlyGaussian, Posterior, Surrogate
+from fidelium.surrogates.runs import fit_runs
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
+from fidelium.surrogates.warped import Warped
 from fidelium.timing import stage
 
 
@@ -68,7 +70,7 @@ class DnnMfbo:
 
         # line 1, and in later steps line 6: learn the stack, eq. (4) joint-prob, on the data
         with stage("fit"):
-            posterior = self.surrogate.fit(history.observations, self.steady or fit_key)
+            posterior = fit_runs(self.surrogate, history, self.steady or fit_key)
             posterior = condition_on_unseen(posterior, history, pending)  # queries still running; not in the paper
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights
@@ -104,7 +106,7 @@ def dnn_mfbo() -> DnnMfbo:
     """The default: closed-form last layers, random-feature networks, gain about the observation."""
     designs = Designs(pool=256, local=64, starts=5)
     acquisition = EntropySearch(joint_gain, draws=5, designs=designs, together=True, requires=JointlyGaussian)
-    return DnnMfbo(ClosedFormStack(), acquisition, reserve_last=True, steady=Key((0,)))
+    return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)))
 
 
 def dnn_mfbo_paper(

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,14 @@ from fidelium.numbers import exact_sum
 from fidelium.randomness import Key
 from fidelium.space import Params, SearchSpace
 
+if TYPE_CHECKING:
+    from scipy.stats import qmc
+
 _TRIES = 1000
+_FIRST_TRIES = 16
+
+_LONGEST_SEQUENCE = 64
+"""Points of a Sobol sequence at most, per point of a design that meets the constraints."""
 
 
 def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
@@ -109,9 +117,11 @@ def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key
     generator = key.generator()
     same = [query for query in pending if query.fidelity == fidelity]
     asked = {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.encode(same)])}
-    for unit_x in history.space.sample(generator, _TRIES):
-        if unit_x.tobytes() not in asked:
-            return unit_x
+    # the first draws are nearly always enough, and drawing many from a thin set takes time
+    for tries in (_FIRST_TRIES, _TRIES) if history.space.constraints else (_TRIES,):
+        for unit_x in history.space.sample(generator, tries):
+            if unit_x.tobytes() not in asked:
+                return unit_x
     return history.space.sample(generator, 1)[0]
 
 
@@ -130,12 +140,36 @@ def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:
         return np.empty((0, space.dimension))
     from scipy.stats import qmc  # slow to import, and only needed here
 
+    if space.constraints:
+        return _spread(space, count, qmc.Sobol(space.dimension, scramble=True, rng=key.generator()), key)
     sequence = qmc.Sobol(space.dimension, scramble=True, rng=key.generator())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about sizes that are not a power of two
         return space.snap(
             sequence.random(2 ** math.ceil(math.log2(count)))[:count] if count > 1 else sequence.random(1)
         )
+
+
+def _spread(space: SearchSpace, count: int, sequence: qmc.Sobol, key: Key) -> NDArray[np.float64]:
+    """Designs that meet the constraints: the first of a Sobol sequence that do.
+
+    Where too few do, those that are farthest from each other in a larger random sample.
+    """
+    found = np.empty((0, space.dimension))
+    for part in range(1, _LONGEST_SEQUENCE + 1):
+        points = space.snap(sequence.random_base2(math.ceil(math.log2(count))) if part == 1 else sequence.random(count))
+        found = np.concatenate([found, points[space.meets(points)]])
+        if len(found) >= count:
+            return found[:count]
+        if part >= 4 and len(found) * _LONGEST_SEQUENCE < count * part:
+            break
+    pool = space.sample(key.fold(1).generator(), 8 * count + 32)
+    chosen = [0]
+    distance = np.sum((pool - pool[0]) ** 2, axis=1)
+    while len(chosen) < count:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.sum((pool - pool[chosen[-1]]) ** 2, axis=1))
+    return pool[chosen]
 
 
 def _identity(params: Params, fidelity: int) -> Hashable:

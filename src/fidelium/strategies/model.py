@@ -1,10 +1,12 @@
-"""A posterior as the study sees it: predictions and the recommended design, in the objective's units."""
+"""A posterior as the study sees it: predictions, feasibility and the recommended design, in the user's units."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,26 +14,37 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
-from fidelium.numerics.lbfgs import maximise_rows
+from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
 from fidelium.strategies.recommendation import Expected, observed_designs, recommended
-from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.base import Point, Posterior, Scalar, Success
+from fidelium.surrogates.runs import RunMember, RunPosterior
 
 REPEATS = 0.05
 """Noise up to this share of the values' spread counts as ripples of a deterministic simulator, which repeat."""
+
+LIKELY = 0.9
+"""Probability of being feasible that a new design must have to be recommended."""
+
+_PENALTY = 3.0
+"""What log P(feasible) below that of `LIKELY` costs a design, in spreads of the value."""
+
+_NEAR_BEST = 0.02
+"""Values that differ by this share of their spread are told apart softly in the search for the last query."""
 
 _POOL = 512
 _STARTS = 8
 _NEAR = 12
 _TOPS = 12  # the best designs of all fidelities, four of each on ladders of up to three
 
-Criterion = Callable[[Posterior, Point], Scalar]
-"""The value of a design at the target that is maximised."""
+Criterion = Callable[[Any, Any, Point], Scalar]
+"""What is maximised over designs, from a posterior, or a member of a run's, the best value known, and the design."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +54,27 @@ class PosteriorModel:
     The recommended design is the best one observed at the target, unless another one is expected to be better by more
     than its uncertainty (`recommendation.py`). The maximum of the plain mean is often in an unexplored region.
 
+    With constraints or failures, a design must also be feasible: observed to be, or with good probability.
+
     Args:
-        posterior: of the surrogate fitted to the history.
+        posterior: of the surrogate fitted to the history; of all results of a run, with constraints or failures.
         history: the observations.
         key: of the search for the recommended design.
     """
 
-    posterior: Posterior
+    posterior: Posterior | RunPosterior
     history: History
     key: Key
+
+    @property
+    def _value(self) -> Posterior:
+        """The posterior of the value."""
+        return self.posterior.value if isinstance(self.posterior, RunPosterior) else self.posterior
+
+    @cached_property
+    def _known(self) -> tuple[Posterior | RunMember, ...]:
+        """What a criterion is averaged over."""
+        return self.posterior.members() if isinstance(self.posterior, RunPosterior) else (self.posterior,)
 
     @cached_property
     def scales(self) -> tuple[Scale, ...]:
@@ -57,11 +82,34 @@ class PosteriorModel:
         return self.posterior.scales()
 
     @jax_session()
-    def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation of the objective at points `(n, d)`, in the objective's units."""
+    def predict(
+        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation at points `(n, d)`: of the objective, or of a constrained outcome."""
+        posterior = self._value
+        if outcome is not None:
+            assert isinstance(self.posterior, RunPosterior)
+            posterior = self.posterior.outcomes[outcome]
         padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
-        mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(self.posterior, padded))
-        return self.scales[fidelity].outward_moments(mean, variance)
+        mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(posterior, padded))
+        return posterior.scales()[fidelity].outward_moments(mean, variance)
+
+    @jax_session()
+    def feasibility(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability that a run of the target succeeds and meets all constraints, at points `(n, d)`."""
+        if not isinstance(self.posterior, RunPosterior):
+            return np.ones(len(unit_x))
+        padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
+        each = [np.exp(np.asarray(_log_feasible(member, padded))) for member in self.posterior.members()]
+        return np.mean(each, axis=0)[: len(unit_x)]
+
+    @jax_session()
+    def success(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability that a run of the target succeeds, at points `(n, d)`; 1 while nothing has failed."""
+        if not isinstance(self.posterior, RunPosterior) or self.posterior.success is None:
+            return np.ones(len(unit_x))
+        padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
+        return np.asarray(_success(self.posterior.success, padded))[: len(unit_x), -1]
 
     @jax_session()
     def recommend(self) -> Recommendation:
@@ -70,10 +118,9 @@ class PosteriorModel:
         A design that was observed is reported with its value, if the model finds that runs repeat, else with the
         posterior's mean and standard deviation.
         """
-        target, scale, seen = len(self.history.ladder) - 1, self.scales[-1], self.history.inside[-1]
-        designs, _ = self._maximise(_sure_value)
-        taken = {x.tobytes() for x in seen.unit_x}
-        designs = np.array([x for x in designs if x.tobytes() not in taken]).reshape(-1, designs.shape[1])
+        target, scale, feasible = len(self.history.ladder) - 1, self.scales[-1], self.history.feasible[-1]
+        seen = Observations(self.history.inside[-1].unit_x[feasible], self.history.inside[-1].y[feasible])
+        designs = self._new_designs()
         repeats = REPEATS / scale.scale
         # what a run of a new design would give: its ripples are not known
         expected, noise_std = self._expected(designs)
@@ -86,47 +133,89 @@ class PosteriorModel:
         unit_x = choice.unit_x[0]
         if was_run and choice.std[0] == 0.0:
             value = seen.y[np.flatnonzero(np.all(seen.unit_x == unit_x, axis=1))[0]]
-            return Recommendation(unit_x, float(value), 0.0)
+            return Recommendation(unit_x, float(value), 0.0, 1.0)
         mean, std = self.predict(choice.unit_x, target)
-        return Recommendation(unit_x, float(mean[0]), float(std[0]))
+        return Recommendation(unit_x, float(mean[0]), float(std[0]), float(self.feasibility(choice.unit_x)[0]))
+
+    def _new_designs(self) -> NDArray[np.float64]:
+        """Designs that have not been run at the target, and may be better than those that have.
+
+        With constraints, those that are feasible with good probability; the likeliest one if there is none, and no
+        feasible design is known.
+        """
+        designs, _ = self._maximise(_sure_value if self._is_plain else _sure_and_feasible)
+        taken = {x.tobytes() for x in self.history.inside[-1].unit_x}
+        designs = np.array([x for x in designs if x.tobytes() not in taken]).reshape(-1, designs.shape[1])
+        if self._is_plain or not len(designs):
+            return designs
+        probability = self.feasibility(designs)
+        likely = probability >= LIKELY
+        if likely.any() or self.history.feasible[-1].any():
+            return designs[likely]
+        return designs[[int(np.argmax(probability))]]
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether every design is feasible."""
+        return not isinstance(self.posterior, RunPosterior)
 
     @jax_session()
     def promising(self) -> NDArray[np.float64]:
         """Designs by their posterior mean at the target, the highest first.
 
         The right order for a last query: its information cannot be used later. Expected improvement would prefer
-        unexplored designs (docs/experiments-log.md, second round).
+        unexplored designs (docs/experiments-log.md, second round). With constraints, by how far the mean is above the
+        best feasible value, times the probability of being feasible; by that probability alone while none is known.
         """
-        designs, mean = self._maximise(_mean_value)
-        return designs[np.argsort(-mean)]
+        if self._is_plain:
+            designs, score = self._maximise(_mean_value)
+        else:
+            known = self.history.feasible[-1].any() or not self.history.constraints
+            designs, score = self._maximise(_likely_improvement if known else _feasible_at_all)
+        return designs[np.argsort(-score)]
 
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
         count = max(1, _TOPS // max(3, len(self.history.ladder)))
-        tops = np.concatenate([seen.unit_x[np.argsort(-seen.y)[:count]] for seen in self.history.inside])
+        ordered = zip(self.history.inside, self.history.order, strict=True)
+        tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
         near = np.repeat(tops, _NEAR, axis=0)
-        near = space.snap(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
-        pool = np.concatenate([space.sample(generator, _POOL), tops, near])
+        near = space.repair(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
+        pool = np.concatenate([space.sample(generator, _POOL), space.repair(tops), near])
         start = pool[np.argsort(-self._values(criterion, pool))[:_STARTS]]
-        climb = partial(_values_and_gradients, criterion, self.posterior)
-        designs = np.concatenate([space.snap(maximise_rows(climb, start, 0.0, 1.0).x), start])
+        climb = partial(self._values_and_gradients, criterion)
+        designs = np.concatenate([space.snap(climb_feasible(space, climb, start).x), start])
         return designs, self._values(criterion, designs)
 
     def _expected(self, unit_x: NDArray[np.float64]) -> tuple[Expected, NDArray[np.float64]]:
         """Mean and standard deviation of the target at designs, and of the noise there, in the model's units."""
         padded = pad_rows(unit_x, bucket(len(unit_x)))
-        mean, variance = (np.asarray(part)[: len(unit_x), -1] for part in _moments(self.posterior, padded))
+        mean, variance = (np.asarray(part)[: len(unit_x), -1] for part in _moments(self._value, padded))
         return Expected(unit_x, mean, np.sqrt(variance)), self._noise_std(mean)
 
     def _noise_std(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Standard deviation of the noise where the target has these values."""
         padded = pad_rows(values, bucket(len(values)))
-        return np.sqrt(np.asarray(_noise_var(self.posterior, len(self.history.ladder) - 1, padded))[: len(values)])
+        return np.sqrt(np.asarray(_noise_var(self._value, len(self.history.ladder) - 1, padded))[: len(values)])
 
     def _values(self, criterion: Criterion, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         padded = pad_rows(unit_x, bucket(len(unit_x)))
-        return np.asarray(_values(criterion, self.posterior, padded))[: len(unit_x)]
+        each = [np.asarray(_values(criterion, *known, padded)) for known in self._contexts]
+        return np.mean(each, axis=0)[: len(unit_x)]
+
+    def _values_and_gradients(
+        self, criterion: Criterion, unit_x: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        each = [_values_and_gradients(criterion, *known, unit_x) for known in self._contexts]
+        return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
+
+    @cached_property
+    def _contexts(self) -> tuple[tuple[Posterior | RunMember, Array], ...]:
+        """Each posterior, and the best feasible value in its units; the worst observed one if there is none."""
+        y, feasible = self.history.inside[-1].y, self.history.feasible[-1]
+        best = float(np.max(y[feasible])) if feasible.any() else float(np.min(y, initial=0.0))
+        return tuple((each, jnp.asarray(each.scales()[-1].inward(np.array([best]))[0])) for each in self._known)
 
 
 @jax.jit
@@ -134,29 +223,56 @@ def _moments(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Float[Array,
     return jax.vmap(posterior.marginals)(x)
 
 
+@jax.jit
+def _log_feasible(member: RunMember, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    return jax.vmap(member.log_feasible)(x)
+
+
+@jax.jit
+def _success(posterior: Success, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+    return jax.vmap(posterior.probabilities)(x)
+
+
 @partial(jax.jit, static_argnums=1)
 def _noise_var(posterior: Posterior, fidelity: int, values: Float[Array, " n"]) -> Float[Array, " n"]:
     return posterior.noise_var(fidelity, values)
 
 
-def _sure_value(posterior: Posterior, x: Point) -> Scalar:
+def _sure_value(posterior: Posterior, best: Scalar, x: Point) -> Scalar:
     """Mean minus one standard deviation at the target, in the model's units."""
     means, variances = posterior.marginals(x)
     return means[-1] - jnp.sqrt(variances[-1])
 
 
-def _mean_value(posterior: Posterior, x: Point) -> Scalar:
+def _mean_value(posterior: Posterior, best: Scalar, x: Point) -> Scalar:
     """Mean at the target, in the model's units."""
     return posterior.marginals(x)[0][-1]
 
 
+def _sure_and_feasible(member: RunMember, best: Scalar, x: Point) -> Scalar:
+    """Mean minus one standard deviation, less a penalty where being feasible is not likely."""
+    mean, std = member.at_target(x)
+    return mean[0] - std[0] + _PENALTY * jnp.minimum(member.log_feasible(x) - math.log(LIKELY), 0.0)
+
+
+def _likely_improvement(member: RunMember, best: Scalar, x: Point) -> Scalar:
+    """log of how far the mean is above the best value, softly at least 0, times the probability of being feasible."""
+    mean, _ = member.at_target(x)
+    return log_improvement((mean[0] - best) / _NEAR_BEST) + member.log_feasible(x)
+
+
+def _feasible_at_all(member: RunMember, best: Scalar, x: Point) -> Scalar:
+    """log of the probability of being feasible."""
+    return member.log_feasible(x)
+
+
 @partial(jax.jit, static_argnums=0)
-def _values(criterion: Criterion, posterior: Posterior, x: Float[Array, "n d"]) -> Float[Array, " n"]:
-    return jax.vmap(lambda x: criterion(posterior, x))(x)
+def _values(criterion: Criterion, posterior: Any, best: Scalar, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    return jax.vmap(lambda x: criterion(posterior, best, x))(x)
 
 
 @partial(jax.jit, static_argnums=0)
 def _values_and_gradients(
-    criterion: Criterion, posterior: Posterior, x: Float[Array, "n d"]
+    criterion: Criterion, posterior: Any, best: Scalar, x: Float[Array, "n d"]
 ) -> tuple[Float[Array, " n"], Float[Array, "n d"]]:
-    return jax.vmap(jax.value_and_grad(lambda x: criterion(posterior, x)))(x)
+    return jax.vmap(jax.value_and_grad(lambda x: criterion(posterior, best, x)))(x)

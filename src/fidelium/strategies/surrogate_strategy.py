@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from fidelium.randomness import Key
 from fidelium.strategies.initial_design import unasked_point
 from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.base import Posterior, Surrogate
+from fidelium.surrogates.runs import RunPosterior, fit_runs
 from fidelium.timing import stage
 
 STEADY = Key((0, 0))
@@ -52,7 +54,7 @@ class SurrogateStrategy:
         if not has_data(history):
             return random_query(history, pending, fidelities[0], key)
         with stage("fit"):
-            posterior = condition_on_unseen(self.surrogate.fit(history.observations, STEADY), history, pending)
+            posterior = condition_on_unseen(fit_runs(self.surrogate, history, STEADY), history, pending)
         ranked = self.acquisition.rank(posterior, history, fidelities, rank_key)
         return first_new(ranked, history, pending, spare_key)
 
@@ -91,9 +93,15 @@ def random_query(history: History, pending: Sequence[Query], fidelity: int, key:
     return Query(history.space.decode(unasked_point(history, pending, fidelity, key)), fidelity)
 
 
-def condition_on_unseen(posterior: Posterior, history: History, pending: Sequence[Query]) -> Posterior:
-    """Condition on fantasy observations of the queries that are running or failed, so that they are not asked again."""
-    unseen = (*pending, *history.failed)
+R = TypeVar("R", bound=Posterior | RunPosterior)
+
+
+def condition_on_unseen(posterior: R, history: History, pending: Sequence[Query]) -> R:
+    """Condition on fantasy observations of the queries that are running or failed, so that they are not asked again.
+
+    A failure that a model of success learns from is not among them: it says nothing about the value.
+    """
+    unseen = (*pending, *(history.unexplained if isinstance(posterior, RunPosterior) else history.failed))
     return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
 
 
@@ -106,7 +114,7 @@ def fitted_model(surrogate: Surrogate[Posterior], steady: Key | None, history: H
     if not has_data(history):
         raise NoDataError("no trial is done yet, so there is nothing to fit a model to; run or add a trial first")
     fit_key, search_key = key.split(2)
-    posterior = surrogate.fit(history.observations, steady or fit_key)
+    posterior = fit_runs(surrogate, history, steady or fit_key)
     return PosteriorModel(condition_on_unseen(posterior, history, ()), history, search_key)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StudyExistsError, UnknownNameError
 from fidelium.execution.base import Objective
@@ -49,6 +50,8 @@ def create_study(
     name: str | None = None,
     initial: Mapping[str, int] | None = None,
     load_if_exists: bool = False,
+    constraints: Iterable[str | OutcomeConstraint] = (),
+    failure_model: bool = True,
 ) -> Study:
     """A new study. Everything is checked here, before anything is computed.
 
@@ -68,14 +71,18 @@ def create_study(
         load_if_exists: whether to resume the study of this name if the storage has one. The names and types of its
             parameters, the names and order of its fidelities, and its direction must be these. Everything else may
             change: it is taken up from now on, with a warning in the log, and recorded in `Study.changes`. What is
-            left out here (`initial`, or `seed=None`) stays as it is stored.
+            left out here (`initial`, or `seed=None`) stays as it is stored. Constraints can change if every done trial
+            has the outcomes that they name.
+        constraints: limits of outcomes at the target, such as `["stress <= 150e6", "10 <= frequency <= 20"]`. The
+            objective then returns these outcomes beside its value.
+        failure_model: whether a model of success learns from failed trials, so that designs likely to fail are avoided.
 
     Raises:
         SpaceError: if the space is not valid.
         FidelityError: if the ladder is not valid, or `initial` names an unknown fidelity.
         UnknownNameError: if the direction or the strategy is unknown.
-        SettingError: if the seed, name, an option or a size of the initial design is not valid, or the stored study
-            differs.
+        SettingError: if the seed, name, an option, a constraint or a size of the initial design is not valid, or the
+            stored study differs.
         StudyExistsError: if there is a study of this name, and it is not to be loaded.
         StorageError: if the storage cannot be opened or written.
     """
@@ -88,6 +95,8 @@ def create_study(
         seed=seed,
         initial=initial,
         name=name,
+        constraints=constraints,
+        failures_teach=failure_model,
     )
     return start_study(definition, storage, load_if_exists=load_if_exists, keep_seed=seed is None)
 
@@ -188,6 +197,8 @@ def optimize(
     initial: Mapping[str, int] | None = None,
     workers: int = 1,
     progress: bool = True,
+    constraints: Iterable[str | OutcomeConstraint] = (),
+    failure_model: bool = True,
 ) -> Study:
     """Create a study in memory, spend the budget on the objective, and return the study.
 
@@ -205,6 +216,8 @@ def optimize(
         strategy_options=strategy_options,
         seed=seed,
         initial=initial,
+        constraints=constraints,
+        failure_model=failure_model,
     )
     try:
         study.optimize(objective, budget, workers=workers, progress=progress)

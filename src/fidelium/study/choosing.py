@@ -55,7 +55,7 @@ class Chooser:
             query = replace(query, params=of.space.validate(query.params))
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
-        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker)
+        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker, constraints=of.constraints)
 
     def fitted(self, history: History, count: int) -> Model:
         """The strategy's model of finished trials; the default strategy's if it has none.

@@ -17,7 +17,7 @@ from typing import Any
 from fidelium.errors import ObservationError
 from fidelium.execution.run_folder import folder_name, open_regular, replace_file
 from fidelium.history import Trial, TrialState
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Result
 
 FILE = "result-to-store.json"
 
@@ -39,14 +39,15 @@ class KeptResults:
     study: str
     folder: Path
 
-    def write(self, trial: Trial, outcome: Outcome) -> Path | None:
+    def write(self, trial: Trial, result: Result) -> Path | None:
         """Keep a result; the file, or None, with a line in the log, if it cannot be written."""
         content = {
             **self._identity(trial),
             "params": trial.params,
-            "value": outcome.value,
-            "failed": outcome.reason,
-            "measured_cost": outcome.measured_cost,
+            "value": result.value,
+            "failed": result.reason,
+            "measured_cost": result.measured_cost,
+            "outcomes": dict(result.outcomes),
         }
         text = json.dumps(content, indent=2, default=str).encode("utf-8", "backslashreplace")
         try:
@@ -58,15 +59,15 @@ class KeptResults:
             return None
         return folder / FILE
 
-    def found(self, trials: Iterable[Trial]) -> Iterator[tuple[Path, Trial, Outcome]]:
+    def found(self, trials: Iterable[Trial]) -> Iterator[tuple[Path, Trial, Result]]:
         """The results that were kept for trials that still wait for one."""
         if not self.folder.is_dir():
             return
         for trial in trials:
             if trial.state.is_pending and trial.attempt > 0:
                 for folder in self._folders(trial):
-                    if (outcome := self._read(folder / FILE, trial)) is not None:
-                        yield folder / FILE, trial, outcome
+                    if (result := self._read(folder / FILE, trial)) is not None:
+                        yield folder / FILE, trial, result
 
     def discard(self, file: Path) -> None:
         """Remove a file whose result is stored; its folder, too, if there is nothing else in it."""
@@ -90,15 +91,16 @@ class KeptResults:
             "fidelity": trial.fidelity.name,
         }
 
-    def _read(self, file: Path, trial: Trial) -> Outcome | None:
+    def _read(self, file: Path, trial: Trial) -> Result | None:
         try:
             with open_regular(file) as kept:
                 content = json.loads(kept.read())
             if not isinstance(content, dict) or not self._identity(trial).items() <= content.items():
                 return None
             state = TrialState.DONE if content.get("failed") is None else TrialState.FAILED
-            return Outcome(state, content.get("value"), content.get("failed"), content.get("measured_cost"))
-        except (OSError, ValueError, TypeError, RecursionError, ObservationError):
+            cost, outcomes = content.get("measured_cost"), content.get("outcomes", {})
+            return Result(state, content.get("value"), content.get("failed"), cost, outcomes)
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError, ObservationError):
             return None
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from fidelium.feasibility import infeasible_text
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.text import reason_line
@@ -113,7 +114,7 @@ class _Lines:
         del trial
 
     def finished(self, trial: Trial) -> None:
-        result = _failure(trial) if trial.value is None else f"{trial.value:.6g}"
+        result = _failure(trial) if trial.value is None else _judged_value(trial)
         now = self.study.snapshot()
         _log.info(
             "trial %d at %s: %s; spent %g of %g; %s",
@@ -145,6 +146,11 @@ class _Bar:
     def update(self) -> None:
         now = self.study.snapshot()
         self.bar.update(self.task, completed=now.spent, status=status_line(now))
+
+
+def _judged_value(trial: Trial) -> str:
+    beyond = infeasible_text(trial)
+    return f"{trial.value:.6g}{beyond and f', {beyond}'}"
 
 
 def _failure(trial: Trial) -> str:

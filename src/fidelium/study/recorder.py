@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fidelium.errors import TrialError
 from fidelium.history import Trial
-from fidelium.storage.base import Outcome, StudyStore
+from fidelium.storage.base import Result, StudyStore
 from fidelium.study.kept_results import KeptResults
 
 _log = logging.getLogger("fidelium.study")
@@ -25,12 +25,12 @@ class Ended:
 
     Args:
         trial: the trial as it was started.
-        outcome: its value or failure; None if it is given back.
+        result: its value or failure; None if it is given back.
         reason: why it is given back.
     """
 
     trial: Trial
-    outcome: Outcome | None = None
+    result: Result | None = None
     reason: str | None = None
 
 
@@ -68,26 +68,26 @@ class Recorder:
         """Write results that are pending to files."""
         for ended in self.pending:
             number = ended.trial.number
-            if ended.outcome is not None and number not in self._files:
-                self._files[number] = file = self._kept.write(ended.trial, ended.outcome)
+            if ended.result is not None and number not in self._files:
+                self._files[number] = file = self._kept.write(ended.trial, ended.result)
                 if file is not None:
                     _log.warning("the result of trial %d is kept in %s", number, file)
 
     def report_pending(self) -> None:
         """Say in the log what could not be stored, and where it is."""
         for ended in self.pending:
-            number, outcome = ended.trial.number, ended.outcome
+            number, result = ended.trial.number, ended.result
             file = self._files.get(number)
             if file is not None:
                 _log.warning("the result of trial %d is stored when the study is resumed, from %s", number, file)
-            elif outcome is not None:
-                lost = outcome.reason if outcome.value is None else repr(outcome.value)
+            elif result is not None:
+                lost = result.reason if result.value is None else repr(result.value)
                 _log.error("the result of trial %d is not stored: %s", number, lost)
 
     def store_kept(self) -> None:
         """Store the results that an earlier run has kept."""
-        for file, trial, outcome in self._kept.found(self._store.trials()):
-            if self._stored(Ended(trial, outcome)) is not None:
+        for file, trial, result in self._kept.found(self._store.trials()):
+            if self._stored(Ended(trial, result)) is not None:
                 _log.warning("the result of trial %d, kept in %s, is stored", trial.number, file)
             self._kept.discard(file)
 
@@ -95,9 +95,9 @@ class Recorder:
         """The trial as it is stored; None if another worker has started it since."""
         number, attempt = ended.trial.number, ended.trial.attempt
         try:
-            if ended.outcome is None:
+            if ended.result is None:
                 return self._store.requeue(number, attempt, ended.reason)
-            return self._store.finish(number, attempt, ended.outcome)
+            return self._store.finish(number, attempt, ended.result)
         except TrialError as late:
             found = self._store.trials()[number]
             if _is_result(found, ended):  # the connection was lost after the write, or a successor has done it
@@ -108,6 +108,6 @@ class Recorder:
 
 def _is_result(found: Trial, ended: Ended) -> bool:
     """Whether this is the stored trial of an evaluation that has ended."""
-    if ended.outcome is None or (found.attempt, found.worker) != (ended.trial.attempt, ended.trial.worker):
+    if ended.result is None or (found.attempt, found.worker) != (ended.trial.attempt, ended.trial.worker):
         return False
-    return (found.state, found.value) == (ended.outcome.state, ended.outcome.value)
+    return (found.state, found.value) == (ended.result.state, ended.result.value)

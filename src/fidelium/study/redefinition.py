@@ -1,8 +1,9 @@
 """Resuming a study with another definition: what may change is taken up, said and recorded; all trials are kept.
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
-fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, costs, the strategy with
-its options, the seed, the initial design, budget and timeouts. A new cost holds for new trials.
+fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, parameter constraints,
+costs, the strategy with its options, the seed, the initial design, budget and timeouts. A new cost holds for new
+trials. Constraints on outcomes can change if every observation has the outcomes that they name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def resumed(stored: StudyDefinition, new: StudyDefinition, *, keep_seed: bool = 
     """
     _check_same_problem(stored, new)
     old = stored.space.parameters
-    space = SearchSpace({name: _kept_order(old[name], new.space.parameters[name]) for name in old})
+    same = sorted(stored.space.constraints) == sorted(new.space.constraints)
+    constraints = (stored if same else new).space.constraints
+    space = SearchSpace({name: _kept_order(old[name], new.space.parameters[name]) for name in old}, constraints)
     initial = stored if new.default_initial else new
     return replace(
         new,
@@ -69,6 +72,7 @@ def take_up(
     changes = differences(stored, definition)
     if changes:
         trials = store.trials()
+        _check_outcomes(trials, definition)
         store.redefine(definition, user_name(), "; ".join(changes))
         for change in changes:
             announce(f"{change}; {len(trials)} trial{'' if len(trials) == 1 else 's'} kept")
@@ -90,9 +94,13 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
     settings = [
         f"{what}: {before} -> {now}"
         for what, before, now in (
+            ("parameter constraints", _constraints_text(stored), _constraints_text(new)),
             ("strategy", _strategy_text(stored), _strategy_text(new)),
             ("seed", str(stored.seed), str(new.seed)),
             ("initial design", _initial_text(stored), _initial_text(new)),
+            ("constraints", _constraints_text(stored), _constraints_text(new)),
+            ("model of failures", _switch(stored.failures_teach), _switch(new.failures_teach)),
+            ("timeouts as failures of the design", _switch(stored.timeouts_teach), _switch(new.timeouts_teach)),
         )
         if before != now
     ]
@@ -129,6 +137,30 @@ def _check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
         )
 
 
+def _check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
+    """Refuse constraints on outcomes that a stored observation does not have.
+
+    Raises:
+        SettingError: if one has not.
+    """
+    for trial in trials:
+        for each in new.constraints:
+            if trial.is_observation and each.name not in trial.outcomes:
+                raise SettingError(
+                    f"trial {trial.number} has no outcome {each.name!r}, which the constraint '{each}' names; it has "
+                    f"{', '.join(trial.outcomes) or 'none'}: exclude such trials (fidelium exclude), or give the new "
+                    "study another name"
+                )
+
+
+def _constraints_text(definition: StudyDefinition) -> str:
+    return ", ".join(map(str, definition.constraints)) or "none"
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
+
+
 def _kept_order(old: Parameter, new: Parameter) -> Parameter:
     """The new parameter, or the old one if only the order of its choices or the type of its bounds differs."""
     if isinstance(old, Categorical) and isinstance(new, Categorical) and not any(_choice_differences(old, new)):
@@ -162,6 +194,10 @@ def _choice_differences(old: Categorical, new: Categorical) -> tuple[list[object
     return removed, added
 
 
+def _constraints_text(definition: StudyDefinition) -> str:
+    return ", ".join(definition.space.constraints) or "none"
+
+
 def _strategy_text(definition: StudyDefinition) -> str:
     """The strategy with its options; without addresses, which change with every process."""
     options = f" with {dict(definition.strategy_options)}" if definition.strategy_options else ""
@@ -174,12 +210,13 @@ def _initial_text(definition: StudyDefinition) -> str:
 
 
 def _outside(trials: tuple[Trial, ...], space: SearchSpace) -> str:
-    """What happens to the trials that are outside of the bounds; empty if there are none."""
+    """What happens to the trials that are outside of the bounds or violate constraints; empty if there are none."""
     outside = [trial for trial in trials if not space.contains(trial.params)]
     used = sum(trial.is_observation and space.place(trial.params) is not None for trial in outside)
     if not outside:
         return ""
+    what = "bounds or violate parameter constraints" if space.constraints else "bounds"
     return (
-        f"{len(outside)} of {len(trials)} trials are outside of the present bounds: they stay in the record and are "
+        f"{len(outside)} of {len(trials)} trials are outside of the present {what}: they stay in the record and are "
         f"never suggested again or the best; {used} of them are near enough to stay in the model"
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from fidelium.errors import TrialError
 from fidelium.history import Trial
-from fidelium.storage.base import Action, Outcome, StudyStore
+from fidelium.storage.base import Action, Result, StudyStore
 from fidelium.storage.serialise import LONGEST_NAME, bounded_reason
 from fidelium.storage.transitions import check_amendable
 from fidelium.study.trial import LiveTrial
@@ -30,7 +30,7 @@ def amend(
     action: Action,
     reason: str,
     who: str | None,
-    outcome: Outcome | None = None,
+    result: Result | None = None,
 ) -> Trial:
     """Change a finished trial, and record it.
 
@@ -38,7 +38,7 @@ def amend(
         TrialError: if the study has no such trial, or it is in a state in which this cannot be done; nothing changes.
     """
     number = find(store.trials(), trial).number
-    return store.amend(number, action, user_name() if who is None else who, reason or None, outcome)
+    return store.amend(number, action, user_name() if who is None else who, reason or None, result)
 
 
 def amend_all(store: StudyStore, numbers: Iterable[int], action: Action, reason: str) -> list[Trial]:

@@ -32,7 +32,7 @@ from fidelium.errors import (
 from fidelium.execution.base import Answer, Evaluator, Measurement, answer
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Result
 from fidelium.study.heartbeat import heartbeat
 from fidelium.study.identity import worker_name
 from fidelium.study.interrupts import Interrupts, interrupts
@@ -42,6 +42,7 @@ from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
 from fidelium.study.resume import RESTARTS, recover
 from fidelium.study.stopping import NEVER, Stop
+from fidelium.study.trial import result_of
 from fidelium.text import reason_line
 
 if TYPE_CHECKING:
@@ -307,7 +308,10 @@ class _Loop:
         if error is None:
             ended = future.result()
             if isinstance(ended, Measurement):
-                return Ended(trial, Outcome(TrialState.DONE, ended.value, measured_cost=ended.cost))
+                result = result_of(self.study.definition, ended.value, None, ended.cost, ended.outcomes)
+                if result.reason is None:
+                    return Ended(trial, result)
+                ended = EvaluationError(result.reason)
             error = ended
         if isinstance(error, SetupError):
             return self._set_up_wrongly(trial, error)
@@ -329,14 +333,14 @@ class _Loop:
     def _has_value(self, trial: Trial) -> bool:
         """Whether a run at the trial's fidelity has given a value: the result rule works."""
         stored = (each for each in self.now.trials if each.state is TrialState.DONE and not each.given)
-        fresh = (each.trial for each in self.recorder.pending if each.outcome and each.outcome.state is TrialState.DONE)
+        fresh = (each.trial for each in self.recorder.pending if each.result and each.result.state is TrialState.DONE)
         return any(each.fidelity.name == trial.fidelity.name for each in (*stored, *fresh))
 
     def _failed(self, trial: Trial, reason: str, retries: int) -> Ended:
         if trial.attempt - self.excused.get(trial.number, 0) <= retries:
             _log.warning("trial %d is retried: %s", trial.number, reason_line(reason))
             return Ended(trial, reason=reason)
-        return Ended(trial, Outcome(TrialState.FAILED, reason=reason.strip() or "no reason was given"))
+        return Ended(trial, Result(TrialState.FAILED, reason=reason.strip() or "no reason was given"))
 
 
 def _runs_elsewhere(now: Snapshot) -> int:

@@ -32,7 +32,7 @@ from fidelium.history import Change, Direction, History, Trial, TrialState
 from fidelium.numbers import as_number
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Action, Outcome, Storage, StudyStore
+from fidelium.storage.base import Action, Result, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, Strategy
 from fidelium.study.choosing import Chooser
@@ -42,7 +42,7 @@ from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.stopping import NEVER, Stop
-from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, outcome_of
+from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, result_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,17 +191,20 @@ class Study:
         *,
         failed: str | None = None,
         measured_cost: float | None = None,
+        outcomes: Mapping[str, float] | None = None,
     ) -> Trial:
-        """Record the value of a trial, or why it failed.
+        """Record the value of a trial with its outcomes, or why it failed.
 
         A value that is NaN or infinite makes the trial a failed one, with a warning in the log, and the study
-        continues: the strategy knows that nothing was learned there.
+        continues: the strategy knows that nothing was learned there. So does an outcome that a constraint names and
+        that is missing, NaN or infinite.
 
         Args:
             trial: the trial, its record, or its number.
             value: what was observed, in the user's units.
             failed: why there is no value.
             measured_cost: what the evaluation really cost; recorded beside the fidelity's cost, which is what counts.
+            outcomes: named results beside the value. Those that no constraint names are recorded, too.
 
         Returns:
             The finished trial's record.
@@ -209,14 +212,14 @@ class Study:
         Raises:
             TrialError: if the trial is not one of this study, is finished, or another worker runs it by now; nothing
                 changes.
-            ObservationError: if the value is not a number, or not exactly one of `value` and `failed` is given; nothing
-                changes.
+            ObservationError: if the value or an outcome is not a number, the name of an outcome is not valid, or not
+                exactly one of `value` and `failed` is given; nothing changes.
         """
-        outcome = outcome_of(value, failed, measured_cost)
+        result = result_of(self._definition, value, failed, measured_cost, outcomes)
         running = self._running(trial)
-        finished = self._store.finish(running.number, running.attempt, outcome)
-        if failed is None and outcome.reason is not None:
-            _log.warning("trial %d at %r failed: %s", finished.number, finished.fidelity.name, outcome.reason)
+        finished = self._store.finish(running.number, running.attempt, result)
+        if failed is None and result.reason is not None:
+            _log.warning("trial %d at %r failed: %s", finished.number, finished.fidelity.name, result.reason)
         return finished
 
     def give_back(self, trial: LiveTrial | Trial | int, reason: str | None = None) -> Trial:
@@ -232,13 +235,20 @@ class Study:
         running = self._running(trial)
         return self._store.requeue(running.number, running.attempt, reason)
 
-    def add_observation(self, params: Mapping[str, Any], fidelity: str | Fidelity, value: float) -> Trial:
+    def add_observation(
+        self,
+        params: Mapping[str, Any],
+        fidelity: str | Fidelity,
+        value: float,
+        outcomes: Mapping[str, float] | None = None,
+    ) -> Trial:
         """Add an observation that exists already; it costs nothing.
 
         Args:
             params: values of all parameters.
             fidelity: the fidelity's name.
             value: what was observed there.
+            outcomes: named results beside the value; all that constraints name.
 
         Returns:
             The record of it, a done trial with `given=True`.
@@ -246,15 +256,19 @@ class Study:
         Raises:
             SpaceError: if the parameters are not valid.
             FidelityError: if the fidelity is unknown.
-            ObservationError: if the value is not a finite number.
+            ObservationError: if the value is not a finite number, an outcome that a constraint names is missing or not
+                a finite number, or the name of an outcome is not valid.
         """
         design, rung = self.space.validate(params), self.ladder[self.ladder.index(fidelity)]
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ObservationError(f"an observation must be a finite number, got {value!r}")
+        result = result_of(self._definition, number, outcomes=outcomes)
+        if result.reason is not None:
+            raise ObservationError(result.reason)
+        given = Trial(0, design, rung, TrialState.DONE, number, given=True, outcomes=result.outcomes)
         while True:
-            position = len(self._store.trials())
-            stored = self._store.add(Trial(position, design, rung, TrialState.DONE, number, given=True))
+            stored = self._store.add(replace(given, number=len(self._store.trials())))
             if stored is not None:  # else another worker added a trial meanwhile
                 return stored
 
@@ -279,7 +293,8 @@ class Study:
 
         Args:
             objective: called with the parameters (a dict) and the fidelity; returns the value, or
-                `{"value": ..., "cost": ...}` with what it really cost. An exception, or a
+                `{"value": ..., "cost": ..., "stress": ...}` with what it really cost and any outcomes. An exception, a
+                constrained outcome that is missing or not a finite number, or a
                 result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
@@ -361,6 +376,7 @@ class Study:
         measured_cost: float | None = None,
         reason: str = "",
         *,
+        outcomes: Mapping[str, float] | None = None,
         who: str | None = None,
     ) -> Trial:
         """Record the value of a trial that failed, or was queued again, although its evaluation did give one.
@@ -370,6 +386,7 @@ class Study:
             value: what was observed, in the user's units.
             measured_cost: what the evaluation really cost.
             reason: why; kept in `changes`.
+            outcomes: named results beside the value; all that constraints name.
             who: who does it; this login and host if None.
 
         Returns:
@@ -377,9 +394,13 @@ class Study:
 
         Raises:
             TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
-            ObservationError: if the value is not a finite number; nothing changes.
+            ObservationError: if the value is not a finite number, or an outcome that a constraint names is missing or
+                not one; nothing changes.
         """
-        return amend(self._store, trial, Action.CORRECT, reason, who, outcome_of(value, None, measured_cost))
+        result = result_of(self._definition, value, None, measured_cost, outcomes)
+        if result.reason is not None:
+            raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
+        return amend(self._store, trial, Action.CORRECT, reason, who, result)
 
     def changes(self) -> tuple[Change, ...]:
         """What people have changed afterwards, oldest first: excluded, restored, retried and corrected trials."""
@@ -393,7 +414,10 @@ class Study:
         Args:
             budget: what the study may spend in total.
         """
-        return Snapshot(self._definition, self._store.trials(), budget)
+        trials, constraints = self._store.trials(), self._definition.constraints
+        if constraints != self._store.definition.constraints:  # the stored study is viewed with others
+            trials = tuple(replace(trial, constraints=constraints) for trial in trials)
+        return Snapshot(self._definition, trials, budget)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -402,7 +426,7 @@ class Study:
 
     @property
     def best(self) -> Trial | None:
-        """The best observed trial at the target fidelity, None if there is none."""
+        """The best feasible trial at the target fidelity, None if there is none."""
         return self.snapshot().best
 
     @property
@@ -444,14 +468,14 @@ class Study:
             fidelity: a fidelity's name, the target if None.
 
         Raises:
-            SpaceError: if a design is not valid.
+            SpaceError: if a design is outside of the bounds; it may violate constraints.
             FidelityError: if the fidelity is unknown.
             NoDataError: if nothing was observed yet.
         """
         if isinstance(designs, Mapping):
             raise SpaceError("predict takes a list of designs, got one design; write predict([params])")
         position = len(self.ladder) - 1 if fidelity is None else self.ladder.index(fidelity)
-        points = [self.space.encode(self.space.validate(params)) for params in designs]
+        points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
         unit_x = np.array(points).reshape(len(points), self.space.dimension)
         mean, std = self._fitted().predict(unit_x, position)
         return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
@@ -459,14 +483,14 @@ class Study:
     def to_dataframe(self) -> pd.DataFrame:
         """All trials as a table with the columns of `fidelium export`.
 
-        They are number, state, fidelity, cost, value, one column per parameter, then measured_cost, excluded, given,
-        attempt, worker, started, finished and reason.
+        They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
+        constraints, then measured_cost, excluded, given, attempt, worker, started, finished and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
         from fidelium.study.dataframe import to_dataframe  # pandas is slow to import, and only needed here
 
-        return to_dataframe(self.space, self.trials)
+        return to_dataframe(self.space, self.trials, self._definition.constraints)
 
     def __repr__(self) -> str:
         now = self.snapshot()
@@ -483,9 +507,10 @@ class Study:
     # --- inside ---
 
     def _drop(self, trial: Trial) -> None:
-        """Record a claimed trial as failed, because it is outside of bounds that were narrowed meanwhile."""
-        reason = "not run: the design is outside of the study's present bounds"
-        self._store.finish(trial.number, trial.attempt, Outcome(TrialState.FAILED, reason=reason))
+        """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
+        what = "bounds or parameter constraints" if self.space.constraints else "bounds"
+        reason = f"not run: the design is outside of the study's present {what}"
+        self._store.finish(trial.number, trial.attempt, Result(TrialState.FAILED, reason=reason))
         _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:

@@ -32,8 +32,8 @@ def fitting(
 ) -> Transfer:
     """The observations of another study that are valid in a new one.
 
-    A trial fits if it is done and not excluded, the new study has its fidelity (by name), and its parameters have the
-    same names and valid values.
+    A trial fits if it is done and not excluded, the new study has its fidelity (by name), its parameters have the
+    same names and valid values, and it has the outcomes that the new study's constraints name.
 
     Args:
         old: the definition of the other study.
@@ -56,7 +56,8 @@ def fitting(
         else:
             every = trial.params | values
             params = new.space.validate({name: every[name] for name in new.space.names})
-            found.append(ObservationRow(params, trial.fidelity.name, float(trial.value or 0.0)))
+            outcomes = {name: each for name, each in trial.outcomes.items() if name not in new.space.parameters}
+            found.append(ObservationRow(params, trial.fidelity.name, float(trial.value or 0.0), outcomes))
     return Transfer(tuple(found), dict(Counter(reasons).most_common()))
 
 
@@ -79,7 +80,8 @@ def add_missing(study: Study, observations: Sequence[ObservationRow]) -> int:
         missing = _missing(trials, rows)
         for number, row in enumerate(missing, len(trials)):
             rung = study.ladder[study.ladder.index(row.fidelity)]
-            if study.store.add(Trial(number, row.params, rung, TrialState.DONE, row.value, given=True)) is None:
+            given = Trial(number, row.params, rung, TrialState.DONE, row.value, given=True, outcomes=row.outcomes)
+            if study.store.add(given) is None:
                 break  # somebody added a trial meanwhile, perhaps this one: look again
             added += 1
         else:
@@ -133,4 +135,10 @@ def _misfit(trial: Trial, new: StudyDefinition, fixed: Mapping[str, Any]) -> str
             parameter.validate(trial.params.get(name, fixed.get(name)))
         except SpaceError:
             return f"with {name!r} outside of the new study's values"
+    for each in new.constraints:
+        if each.name not in trial.outcomes:
+            return f"without the outcome {each.name!r}, which a constraint of the new study names"
+    every = trial.params | fixed
+    if not new.space.contains({name: every[name] for name in new.space.names}):
+        return "violating a parameter constraint of the new study"
     return None

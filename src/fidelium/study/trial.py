@@ -1,20 +1,27 @@
-"""What a study takes and returns: the outcome of a trial, a live view of it, and the design it recommends."""
+"""What a study takes and returns: the result of a trial, a live view of it, and the design it recommends."""
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fidelium.errors import ObservationError
+from fidelium.constraints import check_outcome_name, failure_of
+from fidelium.definition import StudyDefinition
+from fidelium.errors import ObservationError, SettingError
 from fidelium.fidelity import Fidelity
 from fidelium.history import Trial, TrialState
 from fidelium.numbers import as_number
 from fidelium.space import Params
-from fidelium.storage.base import Outcome
+from fidelium.storage.base import Result
 
 if TYPE_CHECKING:
     from fidelium.study.study import Study
+
+
+_log = logging.getLogger("fidelium.study")
 
 
 class LiveTrial:
@@ -64,6 +71,16 @@ class LiveTrial:
         return self.record().value
 
     @property
+    def outcomes(self) -> dict[str, float]:
+        """The recorded outcomes by name, empty until there are any."""
+        return dict(self.record().outcomes)
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether the outcomes, at the trial's own fidelity, meet all constraints; None if that is not known."""
+        return self.record().feasible
+
+    @property
     def state(self) -> TrialState:
         """Queued, running, done, failed or lost."""
         return self.record().state
@@ -75,8 +92,8 @@ class LiveTrial:
 
     def __repr__(self) -> str:
         now = self.record()
-        outcome = "" if now.value is None else f", value={now.value!r}"
-        return f"<trial {now.number} at {now.fidelity.name!r}: {now.params}, {now.state}{outcome}>"
+        seen = "" if now.value is None else f", value={now.value!r}"
+        return f"<trial {now.number} at {now.fidelity.name!r}: {now.params}, {now.state}{seen}>"
 
 
 @dataclass(frozen=True)
@@ -89,19 +106,31 @@ class RecommendedDesign:
             model finds that runs repeat.
         std: posterior standard deviation there; 0 with an observed value.
         trial: number of the best trial that observed the design at the target, None if it is a new one.
+        feasible_probability: probability that a run at the target succeeds and meets all constraints, None if the
+            model does not say.
     """
 
     params: Params
     mean: float
     std: float
     trial: int | None = None
+    feasible_probability: float | None = None
 
 
-def outcome_of(value: object, failed: object, measured_cost: object) -> Outcome:
-    """The outcome of a trial with this value or reason of failure; a value that is not finite is a failure.
+def result_of(
+    definition: StudyDefinition,
+    value: object,
+    failed: object = None,
+    measured_cost: object = None,
+    outcomes: Mapping[str, object] | None = None,
+) -> Result:
+    """The result of a trial with this value or reason of failure.
+
+    A value that is not finite is a failure, and so is an outcome that a constraint names and that is missing or not
+    finite. Other outcomes that are not finite are left out, with a warning in the log.
 
     Raises:
-        ObservationError: if not exactly one of the two is given, or one of the arguments is not valid.
+        ObservationError: if not exactly one of value and reason is given, or one of the arguments is not valid.
     """
     if (value is None) == (failed is None):
         raise ObservationError(f"tell needs either a value or failed='reason', got value={value!r}, failed={failed!r}")
@@ -111,13 +140,45 @@ def outcome_of(value: object, failed: object, measured_cost: object) -> Outcome:
     if failed is not None:
         if not isinstance(failed, str) or not failed.strip():
             raise ObservationError(f"failed must be a string that says why, got {failed!r}")
-        return Outcome(TrialState.FAILED, reason=failed, measured_cost=cost)
+        if outcomes:
+            raise ObservationError(f"a failed trial has no outcomes, got {dict(outcomes)!r}")
+        return Result(TrialState.FAILED, reason=failed, measured_cost=cost)
+    given = checked_outcomes(outcomes, definition)
     number = as_number(value)
     if number is None:
         raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
     if not math.isfinite(number):
-        return Outcome(TrialState.FAILED, None, f"the value is {number}, not a finite number", cost)
-    return Outcome(TrialState.DONE, number, measured_cost=cost)
+        return Result(TrialState.FAILED, None, f"the value is {number}, not a finite number", cost)
+    if (reason := failure_of(given, definition.constraints)) is not None:
+        return Result(TrialState.FAILED, None, reason, cost)
+    for name, outcome in given.items():
+        if not math.isfinite(outcome):
+            _log.warning("the outcome %r is %s, not a finite number: it is not recorded", name, outcome)
+    finite = {name: outcome for name, outcome in given.items() if math.isfinite(outcome)}
+    return Result(TrialState.DONE, number, None, cost, finite)
+
+
+def checked_outcomes(outcomes: Mapping[str, object] | None, definition: StudyDefinition) -> dict[str, float]:
+    """Outcomes as a person gives them, with valid names, as numbers; they may be NaN or infinite.
+
+    Raises:
+        ObservationError: if a name is not valid or a parameter's, or something is not a number.
+    """
+    if outcomes is not None and not isinstance(outcomes, Mapping):
+        raise ObservationError(f"outcomes must be a dict such as {{'stress': 1.2e8}}, got {outcomes!r}")
+    found: dict[str, float] = {}
+    for name, value in (outcomes or {}).items():
+        try:
+            check_outcome_name(name)
+        except SettingError as error:
+            raise ObservationError(str(error)) from None
+        if name in definition.space.parameters:
+            raise ObservationError(f"{name!r} is a parameter, so an outcome cannot have this name; rename it")
+        number = as_number(value)
+        if number is None:
+            raise ObservationError(f"the outcome {name!r} must be a number, got {value!r}")
+        found[name] = number
+    return found
 
 
 def ending(trial: Trial) -> str:

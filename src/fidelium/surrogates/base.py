@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 import numpy as np
@@ -110,7 +111,50 @@ class JointlyGaussian(Posterior, Protocol):
         ...
 
 
+@runtime_checkable
+class Success(Protocol):
+    """Beliefs about whether runs succeed."""
+
+    @abstractmethod
+    def probabilities(self, x: Point) -> Float[Array, " m"]:
+        """P(a run at (x, m) succeeds) for every fidelity."""
+        ...
+
+    @abstractmethod
+    def pair(self, x: Point, fidelity: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """P(a run at (x, m) succeeds), and P(one of the target at x succeeds) given that it did, and that it did not.
+
+        The fidelity may be traced.
+        """
+        ...
+
+
 P_co = TypeVar("P_co", bound=Posterior, covariant=True)
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Where a model must be precise, if it is not of an objective, whose best value and design it finds by itself.
+
+    Args:
+        unit_x: the design around which to look closely.
+        lower: with `upper`, the values near which precision matters, in the user's units: the limits of an outcome.
+        upper: the same as `lower` if there is one limit.
+    """
+
+    unit_x: tuple[float, ...]
+    lower: float
+    upper: float
+
+
+@runtime_checkable
+class Focusable(Protocol):
+    """A surrogate that can be focused on limits."""
+
+    @abstractmethod
+    def focused(self, focus: Focus) -> Surrogate[Posterior]:
+        """The same surrogate, precise there."""
+        ...
 
 
 @runtime_checkable

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.quadrature import gauss_hermite, match_moments
-from fidelium.numerics.scaling import Scale
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of
 from fidelium.surrogates.base import Point, Scalar
 
 Draws = Any
@@ -68,22 +67,22 @@ class ChainPosterior(eqx.Module, Generic[L]):
 
     Args:
         layers: one per fidelity, low to high.
-        units: the fields of each fidelity's `Scale`.
+        units: each fidelity's `Scale` as a row of numbers.
         nodes: Gauss-Hermite nodes per layer.
     """
 
     layers: tuple[L, ...]
-    units: Float[Array, "m 4"]
+    units: Float[Array, "m fields"]
     nodes: int = eqx.field(static=True)
 
     @classmethod
     def of(cls: type[C], layers: Sequence[L], scales: Sequence[Scale], nodes: int) -> C:
         """The posterior of these layers, whose values are in these units."""
-        return cls(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]), nodes)
+        return cls(tuple(layers), jnp.asarray(scale_rows(scales)), nodes)
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
-        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+        return scales_of(self.units)
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """alpha_m(x) and eta_m(x) for every m, eq. (7) quad."""

@@ -7,7 +7,6 @@ likely, is overconfident. The members of an ensemble made different choices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Generic, TypeVar
 
 import equinox as eqx
@@ -18,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.numerics.scaling import Scale
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of
 from fidelium.surrogates.base import Paths, Point, Posterior, Scalar
 
 P = TypeVar("P", bound=Posterior)
@@ -31,25 +30,25 @@ class Ensemble(eqx.Module, Generic[P]):
         posteriors: the members, all of the same structure.
         shift: of each member and fidelity, its 0 in the ensemble's units.
         scale: of each member and fidelity, its distance of 1 in the ensemble's units.
-        units: the fields of each fidelity's `Scale`, that of the ensemble.
+        units: each fidelity's `Scale` as a row of numbers, that of the ensemble.
     """
 
     posteriors: tuple[P, ...]
     shift: Float[Array, "e m"]
     scale: Float[Array, "e m"]
-    units: Float[Array, "m 4"]
+    units: Float[Array, "m fields"]
 
     @staticmethod
     def of(posteriors: Sequence[P], units: Sequence[Scale]) -> Ensemble[P]:
         """The ensemble of these members, in these units of each fidelity."""
         scales = [posterior.scales() for posterior in posteriors]
         ratios = np.array([[own.ratio_to(unit) for own, unit in zip(row, units, strict=True)] for row in scales])
-        fields = jnp.asarray([astuple(unit) for unit in units])
+        fields = jnp.asarray(scale_rows(units))
         return Ensemble(tuple(posteriors), jnp.asarray(ratios[..., 0]), jnp.asarray(ratios[..., 1]), fields)
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
-        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+        return scales_of(self.units)
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Mean and variance of f_m(x) for every fidelity: those of the mixture."""

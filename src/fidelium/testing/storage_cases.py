@@ -14,7 +14,7 @@ from fidelium.errors import FideliumError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Params, Real, SearchSpace
-from fidelium.storage.base import Outcome, Storage, StudyStore
+from fidelium.storage.base import Result, Storage, StudyStore
 
 HOSTILE = (
     *("", " ", "'; DROP TABLE fidelium_trials; --", '"$(rm -rf /)"', "a\nb\r\tc", "null", "1", "%s {} \\", "\0"),
@@ -22,8 +22,8 @@ HOSTILE = (
 )
 """Choices that break careless code, no two of them equal; `True` and `1` must stay distinct."""
 
-DONE = Outcome(TrialState.DONE, value=0.1 + 0.2)
-FAILED = Outcome(TrialState.FAILED, reason="no licence", measured_cost=0.5)
+DONE = Result(TrialState.DONE, value=0.1 + 0.2)
+FAILED = Result(TrialState.FAILED, reason="no licence", measured_cost=0.5)
 FOREVER = 1e9
 
 
@@ -102,7 +102,7 @@ def random_step(store: StudyStore, generator: random.Random) -> list[Trial]:
     if running and generator.random() < 0.5:
         trial = generator.choice(running)
         if generator.random() < 0.7:
-            return [store.finish(trial.number, trial.attempt, Outcome(TrialState.DONE, generator.gauss(0.0, 1e6)))]
+            return [store.finish(trial.number, trial.attempt, Result(TrialState.DONE, generator.gauss(0.0, 1e6)))]
         return [store.requeue(trial.number, trial.attempt, "again")]
     if generator.random() < 0.2:
         return list(store.recover(FOREVER, ["w"], retries=1))

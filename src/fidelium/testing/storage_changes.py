@@ -8,7 +8,7 @@ from fidelium.errors import BudgetError, ObservationError, SettingError, Storage
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import TrialState
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Action, Outcome
+from fidelium.storage.base import Action, Result
 from fidelium.testing.storage_cases import (
     DONE,
     FAILED,
@@ -77,10 +77,10 @@ def a_definition_is_replaced_once(case: StorageCase) -> None:
 def people_may_exclude_and_restore(case: StorageCase) -> None:
     """A finished trial only; all else of it stays as it was."""
     with case.stores(2) as (store, other):
-        for number, outcome in enumerate((DONE, FAILED)):
+        for number, result in enumerate((DONE, FAILED)):
             add(store, number, TrialState.RUNNING)
             refused(TrialError, "excluding a running trial", lambda n=number: store.amend(n, Action.EXCLUDE, "ada"))
-            ended = store.finish(number, 1, outcome)
+            ended = store.finish(number, 1, result)
             excluded = store.amend(number, Action.EXCLUDE, "ada", "wrong mesh")
             require_same("the excluded trial", excluded, replace(ended, excluded=True))
             require_same("what another sees", other.trials()[number], excluded)
@@ -130,7 +130,7 @@ def people_may_retry(case: StorageCase) -> None:
 
 def people_may_correct(case: StorageCase) -> None:
     """A trial that failed, was lost, or was started and queued again, becomes done with a value."""
-    value = Outcome(TrialState.DONE, 0.25, measured_cost=2.0)
+    value = Result(TrialState.DONE, 0.25, measured_cost=2.0)
     with case.stores(2) as (store, other):
         for number in range(5):
             add(store, number)
@@ -161,7 +161,7 @@ def changes_say_who_when_and_why(case: StorageCase) -> None:
         require_same("changes of a new study", store.changes(), ())
         add(store, 0)
         claim(store, "w")
-        store.finish(0, 1, Outcome(TrialState.DONE, 0.125))
+        store.finish(0, 1, Result(TrialState.DONE, 0.125))
         store.amend(0, Action.EXCLUDE, "ada@host", "wrong\0 mesh \ud800")
         case.wait(1.0)
         refused(TrialError, "excluding twice", lambda: store.amend(0, Action.EXCLUDE, "bob"))

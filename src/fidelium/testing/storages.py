@@ -24,7 +24,7 @@ from fidelium.errors import (
     UnknownNameError,
 )
 from fidelium.history import TrialState
-from fidelium.storage.base import Outcome, Storage, StudyStore
+from fidelium.storage.base import Result, Storage, StudyStore
 from fidelium.testing.storage_cases import (
     DONE,
     FOREVER,
@@ -49,6 +49,11 @@ from fidelium.testing.storage_changes import (
     people_may_correct,
     people_may_exclude_and_restore,
     people_may_retry,
+)
+from fidelium.testing.storage_outcomes import (
+    a_retried_trial_forgets_its_outcomes,
+    outcomes_come_back_bit_by_bit,
+    trials_are_judged_by_the_definitions_constraints,
 )
 
 Law = Callable[[StorageCase], None]
@@ -192,14 +197,14 @@ def queued_trials_are_claimed_in_order(case: StorageCase) -> None:
 
 def finished_trials_stay_finished(case: StorageCase) -> None:
     """Value, reason and measured cost are kept; a second finish is refused and changes nothing."""
-    failed = Outcome(TrialState.FAILED, reason="mesher: 'x' < 0\nline 2", measured_cost=2.5)
+    failed = Result(TrialState.FAILED, reason="mesher: 'x' < 0\nline 2", measured_cost=2.5)
     with case.stores(2) as (store, other):
-        for number, outcome in enumerate((DONE, failed)):
+        for number, result in enumerate((DONE, failed)):
             add(store, number)
             trial = claim(other, "w")
-            ended = store.finish(number, 1, outcome)
-            wanted = replace(trial, state=outcome.state, value=outcome.value, reason=outcome.reason)
-            wanted = replace(wanted, measured_cost=outcome.measured_cost, finished=ended.finished)
+            ended = store.finish(number, 1, result)
+            wanted = replace(trial, state=result.state, value=result.value, reason=result.reason)
+            wanted = replace(wanted, measured_cost=result.measured_cost, finished=ended.finished)
             require_same("the finished trial", ended, wanted)
             require_same("what another sees", other.trials()[number], ended)
         before = store.trials()
@@ -265,7 +270,7 @@ def reasons_may_hold_anything(case: StorageCase) -> None:
             claim(store, "w")
             given_back = store.requeue(number, 1, reason).reason
             claim(store, "w")
-            kept = store.finish(number, 2, Outcome(TrialState.FAILED, reason=reason)).reason or ""
+            kept = store.finish(number, 2, Result(TrialState.FAILED, reason=reason)).reason or ""
             require_same("the reason of a trial given back, against that of a failed one", given_back, kept)
             require_same("what another sees", other.trials()[number].reason, kept)
             kept.encode()  # halves of surrogate pairs would be refused here
@@ -441,6 +446,9 @@ LAWS: tuple[Law, ...] = (
     people_may_retry,
     people_may_correct,
     changes_say_who_when_and_why,
+    outcomes_come_back_bit_by_bit,
+    a_retried_trial_forgets_its_outcomes,
+    trials_are_judged_by_the_definitions_constraints,
     reasons_may_hold_anything,
     silent_workers_lose_their_trials,
     dead_workers_lose_their_trials_until_they_are_lost,

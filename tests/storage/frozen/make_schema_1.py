@@ -8,7 +8,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.storage import Outcome
+from fidelium.storage import Result
 from fidelium.storage.sql.storage import SqlStorage
 
 
@@ -30,9 +30,9 @@ def main(file: str) -> None:
     for number in range(1, 6):
         store.add(Trial(number, params[number], ladder[number % 2], TrialState.QUEUED))
     store.claim("host:1")
-    store.finish(1, 1, Outcome(TrialState.DONE, value=-2.5e-300, measured_cost=7.5))
+    store.finish(1, 1, Result(TrialState.DONE, value=-2.5e-300, measured_cost=7.5))
     store.claim("host:1")
-    store.finish(2, 1, Outcome(TrialState.FAILED, reason="mesher: exit code 3\nlast line"))
+    store.finish(2, 1, Result(TrialState.FAILED, reason="mesher: exit code 3\nlast line"))
     store.claim("host:1")
     store.recover(1e9, ["host:1"], retries=0)
     store.claim("host:2")

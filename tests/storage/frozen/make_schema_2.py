@@ -9,7 +9,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction, Trial, TrialState
 from fidelium.space import Categorical, Integer, Real, SearchSpace
-from fidelium.storage import Action, Outcome
+from fidelium.storage import Action, Result
 from fidelium.storage.sql.storage import SqlStorage
 
 
@@ -31,9 +31,9 @@ def main(file: str) -> None:
     for number in range(1, 6):
         store.add(Trial(number, params[number], ladder[number % 2], TrialState.QUEUED))
     store.claim("host:1")
-    store.finish(1, 1, Outcome(TrialState.DONE, value=-2.5e-300, measured_cost=7.5))
+    store.finish(1, 1, Result(TrialState.DONE, value=-2.5e-300, measured_cost=7.5))
     store.claim("host:1")
-    store.finish(2, 1, Outcome(TrialState.FAILED, reason="mesher: exit code 3\nlast line"))
+    store.finish(2, 1, Result(TrialState.FAILED, reason="mesher: exit code 3\nlast line"))
     store.claim("host:1")
     store.recover(1e9, ["host:1"], retries=0)
     store.claim("host:2")
@@ -50,12 +50,12 @@ def main(file: str) -> None:
     store.redefine(replace(definition, ladder=dearer), "ada@host", "coarse costs 1.5, fine 4")
     for number in range(8, 12):
         store.add(Trial(number, params[0], dearer[1], TrialState.RUNNING))
-        store.finish(number, 1, Outcome(TrialState.FAILED, reason="no licence"))
+        store.finish(number, 1, Result(TrialState.FAILED, reason="no licence"))
     store.amend(1, Action.EXCLUDE, "ada@host", "wrong mesh")
     store.amend(8, Action.RETRY, "bob@host")
     store.amend(9, Action.EXCLUDE, "bob@host")
     store.amend(9, Action.RESTORE, "bob@host", "a mistake")
-    store.amend(10, Action.CORRECT, "bob@host", "read by hand", Outcome(TrialState.DONE, 0.75, measured_cost=3.0))
+    store.amend(10, Action.CORRECT, "bob@host", "read by hand", Result(TrialState.DONE, 0.75, measured_cost=3.0))
     storage.close()
 
 

@@ -301,7 +301,7 @@ class PeerModel:
             fixed_features={dimension: self.columns[fidelity]} if self.columns else None,
             options=None if search.steps is None else {"maxiter": search.steps},
         )
-        return self.history.space.snap(found[:, :dimension].numpy())[0], float(value)
+        return self.history.space.repair(found[:, :dimension].numpy())[0], float(value)
 
     def highest_per_cost(self, gain: Any, search: Search = THOROUGH) -> Query:
         """The affordable query of the highest gain per cost.

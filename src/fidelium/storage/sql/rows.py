@@ -12,7 +12,7 @@ from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Change, Trial, TrialState
 from fidelium.space import Categorical, Parameter, Params
-from fidelium.storage.serialise import LONGEST_NAME, definition_of, params_of, params_text
+from fidelium.storage.serialise import LONGEST_NAME, definition_of, outcomes_of, outcomes_text, params_of, params_text
 from fidelium.storage.transitions import charged
 
 _WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError, FideliumError)
@@ -120,6 +120,8 @@ def trial_of(row: Any, definition: StudyDefinition, place: str) -> Trial:
         finished=cell(row, "finished", TIME.or_nothing(), what),
         measured_cost=cell(row, "measured_cost", NUMBER.or_nothing(), what),
         excluded=row.excluded,
+        outcomes=_outcomes(cell(row, "outcomes", TEXT.or_nothing(), what), what),
+        constraints=definition.constraints,
     )
     return charged(trial, rung, cell(row, "cost", NUMBER, what))
 
@@ -164,6 +166,7 @@ def life_columns(trial: Trial) -> dict[str, Any]:
         "finished": trial.finished,
         "measured_cost": trial.measured_cost,
         "excluded": trial.excluded,
+        "outcomes": outcomes_text(trial.outcomes),
     }
 
 
@@ -180,6 +183,20 @@ def _params(text: str, definition: StudyDefinition, what: str) -> Params:
         if not _may_be_value(expected[name], value):
             raise damaged(what, f"parameter {name!r} is {str(value)[:80]!r}")
     return params
+
+
+def _outcomes(text: str | None, what: str) -> dict[str, float]:
+    """The outcomes of a trial."""
+    try:
+        outcomes = outcomes_of(text)
+    except _WRONG as error:
+        raise damaged(what, f"outcomes is not JSON ({_one_line(error)})") from None
+    if not isinstance(outcomes, dict):
+        raise damaged(what, f"outcomes is {str(text)[:80]!r}, expected numbers by name")
+    for name, value in outcomes.items():
+        if not isinstance(value, float) or not _is_finite(value):
+            raise damaged(what, f"outcome {name!r} is {str(value)[:80]!r}, expected a finite number")
+    return outcomes
 
 
 def _may_be_value(parameter: Parameter, value: object) -> bool:

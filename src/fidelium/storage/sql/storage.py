@@ -15,7 +15,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Outcome, never
+from fidelium.storage.base import Action, Result, never
 from fidelium.storage.memory import Clock
 from fidelium.storage.serialise import bounded_reason, checked_name, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
@@ -89,7 +89,7 @@ class SqlStudy:
                 return None
             if math.isfinite(budget):
                 transitions.check_budget(trial, self._costs(connection), budget)
-            added = transitions.entered(trial, alive, self._database.now(connection))
+            added = transitions.entered(trial, self.definition, alive, self._database.now(connection))
             version = study.version + 1
             connection.execute(sql.ADD_TRIAL, fixed | life_columns(added) | {"study_id": self._id, "version": version})
             self._update(connection, version=version, trial_count=study.trial_count + 1)
@@ -110,21 +110,21 @@ class SqlStudy:
 
         return self._database.write(work)
 
-    def finish(self, number: int, attempt: int, outcome: Outcome) -> Trial:
-        return self._change(number, attempt, lambda trial, now: transitions.ended(trial, outcome, now))
+    def finish(self, number: int, attempt: int, result: Result) -> Trial:
+        return self._change(number, attempt, lambda trial, now: transitions.ended(trial, result, now))
 
     def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
         return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason))
 
     def amend(
-        self, number: int, action: Action, who: str, reason: str | None = None, outcome: Outcome | None = None
+        self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
     ) -> Trial:
         checked_name(who, "the name of who changes a trial")
 
         def work(connection: Connection) -> Trial:
             study, now = self._lock(connection), self._database.now(connection)
             trial = transitions.known(self._find(connection, study, number), number, study.trial_count)
-            amended = transitions.amended(trial, action, reason, outcome, now)
+            amended = transitions.amended(trial, action, reason, result, now)
             self._record(connection, transitions.change_record(trial, action, who, reason, now))
             return self._save(connection, study, amended)
 

@@ -68,6 +68,7 @@ TRIALS = Table(
     Column("version", BigInteger, nullable=False),
     Column("cost", Double, nullable=False),  # what the study was charged; 0 if given
     Column("excluded", Boolean, nullable=False),
+    Column("outcomes", Text),  # JSON; NULL if there are none
     PrimaryKeyConstraint("study_id", "number", name="fidelium_trials_key"),
     ForeignKeyConstraint(["study_id"], ["fidelium_studies.id"], name="fidelium_trials_study", ondelete="CASCADE"),
     Index("fidelium_trials_by_version", "study_id", "version"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fidelium.history import Observations
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of, standardising
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
@@ -39,16 +39,16 @@ class JointPosterior(eqx.Module):
     Args:
         process: the process; its points are (x, fidelity).
         noise: sigma_m^2 of every fidelity.
-        units: the fields of each fidelity's `Scale`.
+        units: each fidelity's `Scale` as a row of numbers.
     """
 
     process: ExactGP
     noise: Float[Array, " m"]
-    units: Float[Array, "m 4"]
+    units: Float[Array, "m fields"]
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
-        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+        return scales_of(self.units)
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Mean and variance of f_m(x) for every fidelity."""
@@ -143,7 +143,7 @@ class GaussianProcess:
         frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
         rows = model.noisy(_rows(observations, units), theta)
         process = ExactGP.of(model.covariance(theta), jax.tree.map(jnp.asarray, frequencies), rows)
-        return JointPosterior(process, model.noise(theta), jnp.asarray([astuple(unit) for unit in units]))
+        return JointPosterior(process, model.noise(theta), jnp.asarray(scale_rows(units)))
 
     def _most_points(self, fidelities: int) -> int:
         """From how many observations of each fidelity the parameters are learned at most."""

@@ -40,6 +40,7 @@ from fidelium.numerics.linalg import Root, weight_posterior
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
 from fidelium.numerics.scaling import Scale, standardising
 from fidelium.randomness import Key
+from fidelium.surrogates.base import Focus
 from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.learning import (
     Memory,
@@ -60,6 +61,9 @@ _REFINEMENTS = 2
 
 T = TypeVar("T")
 
+_NO_END = 1e100
+"""Above all values: in the place of infinity, so that every array of a posterior is finite."""
+
 _LEAST_SCORE = -1e300
 """Score of a form whose density is 0, so that shares of scores are finite."""
 
@@ -74,6 +78,7 @@ class ClosedFormStack:
         steps: evaluations of the evidence at most, per layer.
         most_points: parameters are learned from this many observations per fidelity at most, weights from all.
         learned_at: from how many of the observations, the first ones, parameters are learned.
+        focus: where to be precise; None: at the best design and value, as for an objective.
     """
 
     family: CosineFamily = CosineFamily()
@@ -81,6 +86,11 @@ class ClosedFormStack:
     steps: int = 60
     most_points: int = 256
     learned_at: Callable[[int], int] = milestone
+    focus: Focus | None = None
+
+    def focused(self, focus: Focus) -> ClosedFormStack:
+        """The same stack, precise at a design and near limits."""
+        return replace(self, focus=focus)
 
     def fit(self, observations: Sequence[Observations], key: Key) -> Ensemble[LinearisedPosterior]:
         """The posterior given the observations of each fidelity.
@@ -92,7 +102,7 @@ class ClosedFormStack:
             NoDataError: if there is no observation at any fidelity.
         """
         require_data(observations)
-        centre = _best_design(observations)
+        centre = _best_design(observations) if self.focus is None else np.asarray(self.focus.unit_x)
         early = [seen.first(self.learned_at(len(seen))) for seen in observations]
         everything = standardising(np.concatenate([seen.y for seen in early]))  # the units of an empty lowest fidelity
         question = hashlib.sha256(repr((self, key, centre.tolist())).encode())
@@ -173,7 +183,8 @@ class ClosedFormStack:
         slopes = jnp.asarray([[kind.slope, kind.first_slope] for kind in kinds])
         data = [pad(seen.unit_x, unit.inward(seen.y)) for unit in units]
         y = jnp.stack([each.y for each in data])
-        layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs)
+        ranges = jnp.asarray([self._precise_range(unit, seen.y) for unit in units])
+        layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs, ranges)
         return Chain((*chain.layers, layer), (*chain.units, units))
 
     def _search_theta(
@@ -193,13 +204,14 @@ class ClosedFormStack:
         data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
         y = jnp.stack([each.y for each in data])
         slopes = jnp.asarray([form.kind.slope for form in forms])
+        ranges = jnp.asarray([self._precise_range(form.unit, seen.y[chosen]) for form in forms])
         mean, std = _stacked([form.prior.mean for form in forms]), _stacked([form.prior.std for form in forms])
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
         alpha = None if picked is None else picked.mean
 
         def objective(theta: NDArray[np.float64]) -> tuple[Array, Array]:
-            shared = (data[0].x, y, data[0].mask, alpha, spread)
+            shared = (data[0].x, y, data[0].mask, alpha, spread, ranges)
             return _log_density_rows(self.family, drawn, theta, slopes, mean, std, *shared)
 
         lower, upper = ravel(forms[0].prior.lower), ravel(forms[0].prior.upper)
@@ -209,6 +221,13 @@ class ClosedFormStack:
         scales = np.array([form.unit.scale for form in forms])
         scores = np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
         return [unravel(starts[0], row) for row in found.x], scores
+
+    def _precise_range(self, unit: Scale, y: NDArray[np.float64]) -> tuple[float, float]:
+        """The values, in these units, at which the noise is least: from the best one up, or between the limits."""
+        if self.focus is not None:
+            low, high = unit.inward(np.array([self.focus.lower, self.focus.upper])).tolist()
+            return low, high
+        return float(np.max(unit.inward(y))) if len(y) else 0.0, _NO_END
 
 
 @dataclass(frozen=True)
@@ -265,7 +284,7 @@ class Learned:
     likeliest: Chain
 
 
-_memory = Memory[Learned](16)
+_memory = Memory[Learned](64)
 
 
 class Inputs(eqx.Module):
@@ -348,14 +367,15 @@ def _weighted(
     data: PaddedData,
     y: Float[Array, "e n"],
     inputs: Inputs | None,
+    ranges: Float[Array, "e 2"],
 ) -> LinearisedLayer:
     """The layer of every member: the posterior of its weights and of those below, in closed form."""
 
     def one(
-        drawn: CosineDraws, theta: LayerParameters, slopes: Array, y: Array, inputs: Inputs | None
+        drawn: CosineDraws, theta: LayerParameters, slopes: Array, y: Array, inputs: Inputs | None, precise: Array
     ) -> LinearisedLayer:
         features, (slope, first_slope) = family.features(drawn, theta), slopes
-        noise = Noise.of(theta.noise, y, data.mask)
+        noise = Noise.of(theta.noise, precise)
         noise_var = noise.var(y)
         if inputs is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
@@ -376,7 +396,7 @@ def _weighted(
         mean, root = weights(rho)
         return LinearisedLayer(features, slope, link, mean, root, noise)
 
-    return jax.vmap(one)(drawn, theta, slopes, y, inputs)
+    return jax.vmap(one)(drawn, theta, slopes, y, inputs, ranges)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -392,19 +412,22 @@ def _log_density_rows(
     mask: Float[Array, " n"],
     alpha: Float[Array, " n"] | None,
     spread: Float[Array, "n n"] | None,
+    ranges: Float[Array, "r 2"],
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
     """log p(y, theta) of every row, and its gradient: eq. (4) joint-prob with the weights integrated out, and p(theta).
 
     L-BFGS has the parameters as vectors; they get their names here.
     """
 
-    def one(vector: Array, slope: Array, mean: LayerParameters, std: LayerParameters, y: Array) -> Array:
+    def one(
+        vector: Array, slope: Array, mean: LayerParameters, std: LayerParameters, y: Array, precise: Array
+    ) -> Array:
         def theta() -> LayerParameters:  # anew for each use: the order in which gradients are added is part of a result
             return unravel(mean, vector)
 
         features = family.features(drawn, theta())
         log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(mean)[0]) / ravel_pytree(std)[0]) ** 2)
-        noise_var = Noise.of(theta().noise, y, mask).var(y)
+        noise_var = Noise.of(theta().noise, precise).var(y)
         relation = theta().relation
         if alpha is None or spread is None or relation is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(x)
@@ -413,4 +436,4 @@ def _log_density_rows(
         covariance = phi @ phi.T + (slope**2 + family.slope_var(relation)) * spread + jnp.diag(noise_var)
         return linalg.log_normal(y - slope * alpha, covariance, mask) + log_prior
 
-    return jax.vmap(jax.value_and_grad(one))(vectors, slopes, prior_mean, prior_std, y)
+    return jax.vmap(jax.value_and_grad(one))(vectors, slopes, prior_mean, prior_std, y, ranges)

@@ -13,7 +13,6 @@ uncertainty about f_{m-1}.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 
 import equinox as eqx
 import jax
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from fidelium.numerics.linalg import Root
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.scaling import Scale
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
 from fidelium.surrogates.stacked_dnn.priors import NoiseParameters
@@ -35,34 +34,36 @@ Weights = tuple[Float[Array, "... _"], ...]
 
 
 class Noise(eqx.Module):
-    """The noise of one fidelity, in the model's units: a floor, plus a share of the distance below the best value.
+    """The noise of one fidelity, in the model's units: a floor, plus a share of the distance from what matters.
 
-        sigma^2(f) = floor^2 + ripple^2 (best - f)^2,     best the largest value observed at this fidelity, f below it
+        sigma^2(f) = floor^2 + ripple^2 d^2,    d = low - f below low, f - high above high, 0 between
+
+    Of an objective, what matters is the best value, low, and all above it; of a constrained outcome, its limits.
 
     Simulators repeat, but they ripple, and to a model of few observations that is noise. Bad designs often ripple more.
     With the same noise everywhere, either good designs could not be told apart, or the model would follow every ripple
     of bad ones (docs/experiments-log.md, fourth round).
 
     Args:
-        floor: standard deviation at the best value.
-        ripple: its increase per unit of distance below the best value.
-        best: the largest value observed, 0 if there is none.
+        floor: standard deviation where it matters.
+        ripple: its increase per unit of distance from there.
+        precise: low and high.
     """
 
     floor: Scalar
     ripple: Scalar
-    best: Scalar
+    precise: Float[Array, " 2"]
 
     @staticmethod
-    def of(learned: NoiseParameters, y: Float[Array, " n"], mask: Float[Array, " n"]) -> Noise:
-        """The noise for given parameters and observations; those with mask 0 are padding."""
-        best = jnp.max(jnp.where(mask > 0, y, -jnp.inf))
-        floor, ripple = jnp.exp(learned.log_floor), jnp.exp(learned.log_ripple)
-        return Noise(floor, ripple, jnp.where(jnp.any(mask > 0), best, 0.0))
+    def of(learned: NoiseParameters, precise: Float[Array, " 2"]) -> Noise:
+        """The noise for given parameters."""
+        return Noise(jnp.exp(learned.log_floor), jnp.exp(learned.log_ripple), precise)
 
     def var(self, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The variance of observations where f_m has these values."""
-        return self.floor**2 + (self.ripple * jnp.maximum(self.best - value, 0.0)) ** 2
+        low, high = self.precise
+        away = jnp.maximum(low - value, 0.0) + jnp.maximum(value - high, 0.0)
+        return self.floor**2 + (self.ripple * away) ** 2
 
 
 class LinearisedLayer(eqx.Module):
@@ -106,20 +107,20 @@ class LinearisedPosterior(eqx.Module):
 
     Args:
         layers: one per fidelity, low to high.
-        units: the fields of each fidelity's `Scale`.
+        units: each fidelity's `Scale` as a row of numbers.
     """
 
     layers: tuple[LinearisedLayer, ...]
-    units: Float[Array, "m 4"]
+    units: Float[Array, "m fields"]
 
     @staticmethod
     def of(layers: Sequence[LinearisedLayer], scales: Sequence[Scale]) -> LinearisedPosterior:
         """The posterior of these layers, whose values are in these units."""
-        return LinearisedPosterior(tuple(layers), jnp.asarray([astuple(scale) for scale in scales]))
+        return LinearisedPosterior(tuple(layers), jnp.asarray(scale_rows(scales)))
 
     def scales(self) -> tuple[Scale, ...]:
         """The units of each fidelity's values."""
-        return tuple(Scale(*fields) for fields in np.asarray(self.units).tolist())
+        return scales_of(self.units)
 
     def marginals(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Mean and variance of f_m(x) for every fidelity."""

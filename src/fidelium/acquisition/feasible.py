@@ -1,0 +1,106 @@
+"""Climbing within known constraints: to the edge of the feasible set, and along it.
+
+The constrained maximum is found by an augmented Lagrangian (Nocedal and Wright 2006, eq. 17.65), each round of which is
+a climb in the box,
+
+    maximise f(x) - sum_k (s_k² - λ_k²) / (2 μ),     s_k = max(0, λ_k - μ g_k(x)),     then λ_k = s_k,
+
+with margins g_k scaled by the norm of their gradient at the start of the round. Its end is then moved onto the feasible
+side of the edge by Newton's method (`SearchSpace.repair`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidelium.numerics.lbfgs import Maxima, Rows, ValueAndGradient, maximise_rows
+from fidelium.projection import least_step
+from fidelium.space import SearchSpace
+
+_ROUNDS = 6
+_DEPTH = 0.02
+"""Where the first round ends, beyond the edge, about: its penalty balances the slope of f there."""
+
+_NEAR = 1e-3
+"""Distance from an active edge from which Newton's method leads onto it."""
+
+_CLOSE = 1e-7
+"""Distance beyond the edge, as a share of the box, that Newton's method is left to make up for."""
+
+
+def climb_feasible(
+    space: SearchSpace | None,
+    value_and_gradient: ValueAndGradient,
+    start: Rows,
+    *,
+    steps: int = 50,
+    tolerance: float = 1e-7,
+) -> Maxima:
+    """Climb from every row of `start` to a maximum over the designs that meet the constraints.
+
+    Args:
+        space: the constraints; without any, or if it is None, this is `maximise_rows` in the unit cube.
+        value_and_gradient: the function to maximise, as in `maximise_rows`.
+        start: designs that meet the constraints, `(rows, d)`.
+        steps: calls of `value_and_gradient` at most in the box; constraints that are active take up to three times as
+            many.
+        tolerance: as in `maximise_rows`.
+
+    Returns:
+        The best point of each row; with constraints, a snapped one that meets them, never below its start.
+    """
+    if space is None or not space.constraints:
+        return maximise_rows(value_and_gradient, start, 0.0, 1.0, steps=steps, tolerance=tolerance)
+    begin = space.repair(start)
+    value, gradient = (np.asarray(part, dtype=float) for part in value_and_gradient(begin))
+    end = space.repair(_ascend(space, value_and_gradient, begin, gradient, steps, tolerance))
+    reached = np.asarray(value_and_gradient(end)[0], dtype=float)
+    rose = np.nan_to_num(reached, nan=-np.inf) > np.nan_to_num(value, nan=-np.inf)
+    return Maxima(np.where(rose[:, None], end, begin), np.where(rose, reached, value))
+
+
+def _ascend(
+    space: SearchSpace, value_and_gradient: ValueAndGradient, x: Rows, gradient: Rows, steps: int, tolerance: float
+) -> Rows:
+    """The rounds of the augmented Lagrangian, from feasible rows."""
+    slope = np.sqrt(np.sum(np.nan_to_num(gradient) ** 2, axis=1))
+    steep = np.maximum(slope, np.maximum(0.1 * np.max(slope), 1e-12))
+    weight = (steep / _DEPTH)[:, None]
+    pull = np.zeros((len(x), 1))
+    before = np.inf
+    for number in range(_ROUNDS):
+        _, gradients = space.margins(x)
+        norms = np.sqrt(np.sum(gradients**2, axis=2))
+        scale = np.maximum(norms, np.maximum(1e-3 * np.max(norms, axis=0), 1e-100))
+
+        def penalised(x: Rows, pull: Rows = pull, weight: Rows = weight, scale: Rows = scale) -> tuple[Rows, Rows]:
+            value, gradient = (np.array(part, dtype=float) for part in value_and_gradient(x))
+            gradient[:, space.constrained_choices] = 0.0
+            margins, gradients = space.margins(x)
+            force = np.maximum(0.0, pull - weight * margins / scale)
+            value -= np.sum((force**2 - pull**2) / (2 * weight), axis=1)
+            return value, gradient + np.einsum("nk,nkd->nd", force / scale, gradients)
+
+        most = steps if number == 0 else max(10, steps // 3)
+        x = maximise_rows(penalised, x, 0.0, 1.0, steps=most, tolerance=tolerance).x
+        margins = space.margins(x)[0] / scale
+        violation = np.max(np.maximum(-margins, 0.0), axis=1, keepdims=True, initial=0.0)
+        pull = np.maximum(0.0, pull - weight * margins)
+        settled = (np.abs(margins) < _CLOSE) | (pull == 0.0)
+        if np.all(violation < _CLOSE) and np.all(settled):
+            break
+        weight = np.where(violation > 0.25 * before, 5 * weight, weight)
+        before = violation
+    return _onto_edges(space, x, pull > 0.0)
+
+
+def _onto_edges(space: SearchSpace, x: Rows, active: NDArray[np.bool_]) -> Rows:
+    """Newton's method onto the edges that hold the climb back, from either side; only where they are near."""
+    for _ in range(3):
+        margins, gradients = space.margins(x)
+        norms = np.maximum(np.sqrt(np.sum(gradients**2, axis=2)), 1e-100)
+        gaps = -margins / norms
+        near = active & (np.abs(gaps) < _NEAR)
+        x = np.clip(x + least_step(gradients / norms[:, :, None], np.where(near, gaps, 0.0), near), 0.0, 1.0)
+    return x

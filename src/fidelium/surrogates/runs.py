@@ -1,0 +1,232 @@
+"""The posterior of everything a run gives: its value, its constrained outcomes, and whether it succeeds at all.
+
+Value and outcomes have a surrogate each, of the same kind, learned from the same runs, and independent of each other.
+They stand side by side in one pytree with a leading axis, so that one compiled function serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.history import History
+from fidelium.numerics.normal import bivariate_excess
+from fidelium.numerics.scaling import Scale
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Focus, Focusable, JointlyGaussian, Point, Posterior, Scalar, Success, Surrogate
+from fidelium.surrogates.success import SuccessModel
+
+_FARTHEST = 1e9
+"""In the place of a limit that there is not, in the model's units."""
+
+_LEAST, _MOST = -18.0, 38.0
+"""Standard deviations beyond which a limit is as good as 18 or 38 away: probabilities of 1e-72, and of 1."""
+
+MOST_SHARED = 1 - 1e-9
+"""Largest squared correlation between an observation and the target."""
+
+
+class Links(eqx.Module):
+    """How the value and the outcomes of a run at (x, m) are related to those of the target at x.
+
+    Args:
+        mean: of each at the target.
+        std: of each at the target.
+        shared: squared correlation between what the run would show and the target.
+    """
+
+    mean: Float[Array, " r"]
+    std: Float[Array, " r"]
+    shared: Float[Array, " r"]
+
+
+class RunMember(eqx.Module):
+    """One member's beliefs about the results of a run.
+
+    Args:
+        results: posteriors of the value, then of the outcomes, as one, every array with a leading axis.
+        limits: lower and upper limit of each outcome at the target, in the model's units.
+        success: whether runs succeed; None if no failure is to be learned from.
+    """
+
+    results: Posterior
+    limits: Float[Array, "k 2"]
+    success: Success | None
+
+    def scales(self) -> tuple[Scale, ...]:
+        """The units of the value at each fidelity; not to be traced."""
+        value: Posterior = jax.tree.map(lambda leaf: leaf[0], self.results)
+        return value.scales()
+
+    def at_target(self, x: Point) -> tuple[Float[Array, " r"], Float[Array, " r"]]:
+        """Mean and standard deviation of the value and of each outcome at the target."""
+        means, variances = jax.vmap(lambda result: result.marginals(x))(self.results)
+        return means[:, -1], jnp.sqrt(variances[:, -1])
+
+    def links(self, x: Point, fidelity: Any) -> Links:
+        """How a run at a fidelity, which may be traced if the posteriors are jointly Gaussian, informs the target."""
+        if isinstance(self.results, JointlyGaussian):
+            mean, covariance = jax.vmap(lambda result: result.joint(x))(self.results)
+            noise = jax.vmap(lambda result, mean: result.noise_vars(mean))(self.results, mean)[:, fidelity]
+            variance, target_var = covariance[:, fidelity, fidelity], covariance[:, -1, -1]
+            shared = covariance[:, fidelity, -1] ** 2 / ((variance + noise) * target_var)
+            return Links(mean[:, -1], jnp.sqrt(target_var), jnp.clip(shared, 0.0, MOST_SHARED))
+        return jax.vmap(lambda result: _link(result, x, fidelity))(self.results)
+
+    def log_feasible(self, x: Point) -> Scalar:
+        """log P(a run of the target at x succeeds and meets all constraints)."""
+        mean, std = self.at_target(x)
+        total = jnp.sum(jax.vmap(log_within)(*margins(self.limits, mean[1:], std[1:])))
+        return total if self.success is None else total + jnp.log(self.success.probabilities(x)[-1])
+
+    def draw_paths(self, key: jax.Array, count: int) -> RunPaths:
+        """`count` joint draws of the value and the outcomes at the target, as functions."""
+        keys = jr.split(key, self.limits.shape[0] + 1)
+        return RunPaths(jax.vmap(lambda result, key: result.draw_paths(key, count))(self.results, keys), self.limits)
+
+
+class RunPaths(eqx.Module):
+    """Draws of the value and the outcomes at the target as functions.
+
+    Args:
+        paths: of each, as one, every array with a leading axis.
+        limits: lower and upper limit of each outcome.
+    """
+
+    paths: Any
+    limits: Float[Array, "k 2"]
+
+    def __call__(self, x: Point) -> tuple[Float[Array, " draws"], Float[Array, "k draws"]]:
+        """The value of every draw at x, and how far each outcome is beyond its limits, 0 if it is within."""
+        values = jax.vmap(lambda path: path(x))(self.paths)
+        return values[0], jax.vmap(lambda limits, c: beyond(limits, c))(self.limits, values[1:])
+
+
+class RunPosterior(eqx.Module):
+    """Beliefs about all results of a run, of all members.
+
+    Args:
+        value: the posterior of the value.
+        outcomes: the posteriors of the constrained outcomes.
+        limits: lower and upper limit of each outcome, in the user's units.
+        success: whether runs succeed; None if no failure is to be learned from.
+    """
+
+    value: Posterior
+    outcomes: tuple[Posterior, ...]
+    limits: tuple[tuple[float, float], ...] = eqx.field(static=True)
+    success: Success | None
+
+    def scales(self) -> tuple[Scale, ...]:
+        """The units of the value at each fidelity."""
+        return self.value.scales()
+
+    def members(self) -> tuple[RunMember, ...]:
+        """A member of the value's ensemble with one of each outcome's: the first with the first, and so on."""
+        each = zip(self.value.members(), *(outcome.members() for outcome in self.outcomes), strict=True)
+        return tuple(self._member(posteriors) for posteriors in each)
+
+    def given(self, x: NDArray[np.float64], fidelities: Sequence[int]) -> RunPosterior:
+        """Condition on fantasy observations equal to the predictive mean."""
+        value, *outcomes = (each.given(x, fidelities) for each in (self.value, *self.outcomes))
+        return RunPosterior(value, tuple(outcomes), self.limits, self.success)
+
+    def _member(self, posteriors: Sequence[Posterior]) -> RunMember:
+        results: Posterior = jax.tree.map(lambda *leaves: jnp.stack(leaves), *posteriors)
+        rows = zip(posteriors[1:], self.limits, strict=True)
+        limits = [np.clip(each.scales()[-1].inward(np.array(pair)), -_FARTHEST, _FARTHEST) for each, pair in rows]
+        return RunMember(results, jnp.asarray(np.array(limits).reshape(-1, 2)), self.success)
+
+
+def fit_runs(
+    surrogate: Surrogate[Posterior], history: History, key: Key, success: SuccessModel | None = None
+) -> Posterior | RunPosterior:
+    """What is known of the results of a run: of its value alone, if nothing is constrained and nothing has failed.
+
+    Args:
+        surrogate: of the value, and of each outcome.
+        history: the observations.
+        key: of the surrogate's random parts.
+        success: the model of success, None for the default one.
+    """
+    value = surrogate.fit(history.observations, key)
+    if not history.constraints and not history.learns_success:
+        return value
+    outcomes = []
+    for each, seen in zip(history.constraints, history.outcomes, strict=True):
+        low = each.upper if np.isinf(each.lower) else each.lower
+        high = each.lower if np.isinf(each.upper) else each.upper
+        model = surrogate.focused(Focus(_centre(history), low, high)) if isinstance(surrogate, Focusable) else surrogate
+        outcomes.append(model.fit(seen, key))
+    taught = None
+    if history.learns_success:
+        succeeded, failed = zip(*history.successes, strict=True)
+        taught = (success or SuccessModel()).fit(succeeded, failed, key)
+    limits = tuple((each.lower, each.upper) for each in history.constraints)
+    return RunPosterior(value, tuple(outcomes), limits, taught)
+
+
+def _centre(history: History) -> tuple[float, ...]:
+    """The design around which outcomes are modelled closely: the best feasible one, or the one nearest to feasible."""
+    for seen, order in zip(reversed(history.inside), reversed(history.order), strict=True):
+        if len(seen):
+            return tuple(seen.unit_x[order[0]].tolist())
+    return (0.5,) * history.space.dimension
+
+
+def _link(posterior: Posterior, x: Point, fidelity: int) -> Links:
+    means, variances = posterior.marginals(x)
+    own, noise = variances[fidelity], posterior.noise_var(fidelity, means[fidelity])
+    signal = own / (own + noise)
+    if fidelity < means.shape[0] - 1:
+        std = jnp.sqrt(own)
+        ends = jax.vmap(lambda value: posterior.target_given(x, fidelity, value)[0])(
+            means[fidelity] + jnp.stack([-std, std])
+        )
+        signal = signal * jnp.minimum(((ends[1] - ends[0]) / 2) ** 2 / variances[-1], 1.0)
+    return Links(means[-1], jnp.sqrt(variances[-1]), jnp.clip(signal, 0.0, MOST_SHARED))
+
+
+def beyond(limits: Float[Array, " 2"], value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """How far values are beyond their limits, 0 within."""
+    return jnp.maximum(limits[0] - value, 0.0) + jnp.maximum(value - limits[1], 0.0)
+
+
+def margins(
+    limits: Float[Array, "k 2"], mean: Float[Array, " k"], std: Float[Array, " k"]
+) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    """How far each mean is within its nearer limit, and within its farther one, in standard deviations."""
+    within = jnp.stack([mean - limits[:, 0], limits[:, 1] - mean]) / std[None, :]
+    return jnp.clip(jnp.min(within, axis=0), _LEAST, _MOST), jnp.clip(jnp.max(within, axis=0), _LEAST, _MOST)
+
+
+def log_within(near: Scalar, far: Scalar) -> Scalar:
+    """log P(both limits are met) = log(Phi(near) - Phi(-far)), of margins in standard deviations."""
+    cdf = jax.scipy.stats.norm.cdf
+    return jnp.log(jnp.maximum(cdf(near) - cdf(-far), 1e-300))
+
+
+def log_square_ratio(near: Scalar, far: Scalar, shared: Scalar) -> Scalar:
+    """log(E[U^2] / E[U]^2), U the probability that both limits are met once a correlated value is known.
+
+    E[U^2] - E[U]^2 is the covariance of the event in two variables that have `shared` as their correlation.
+    """
+    covariance = (
+        bivariate_excess(near, near, shared)
+        - 2 * bivariate_excess(near, -far, shared)
+        + bivariate_excess(far, far, shared)
+    )
+    return jnp.log1p(jnp.maximum(covariance, 0.0) * jnp.exp(-2 * log_within(near, far)))
+
+
+def clipped(margin: Scalar) -> Scalar:
+    """A margin in standard deviations, within what the functions here take."""
+    return jnp.clip(margin, _LEAST, _MOST)

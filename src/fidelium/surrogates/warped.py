@@ -1,0 +1,252 @@
+"""A surrogate of warped values: the evidence decides whether the outputs are bent before anything else is learned.
+
+Candidates are logarithms of the tails (`tail_candidates`), and for an outcome with limits, of what is far beyond them
+(`limit_candidates`). The identity is preferred by a few nats. A bend that wins is followed by a second round, on the
+values that it gave. All fidelities get the same kind of bend: usually one and the same, so that their relation stays
+simple, or one of its own for each if their units differ.
+
+The posterior of the warped values is reported in the user's units: its `scales` go through the map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, Protocol, TypeVar, cast, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fidelium.errors import SettingError
+from fidelium.history import Observations
+from fidelium.numerics.scaling import scale_rows, standardising
+from fidelium.numerics.warping import STRAIGHT, Bend, Warp
+from fidelium.randomness import Key
+from fidelium.surrogates.base import Focus, Focusable, Posterior, Surrogate
+from fidelium.surrogates.learning import Memory, milestone, require_data, subset
+from fidelium.surrogates.warp_evidence import Candidate, scored
+
+Values = NDArray[np.float64]
+Propose = Callable[[Sequence[Values]], list[Candidate]]
+"""Bends that may be good for these values of each fidelity."""
+
+PREFERENCE = 4.0
+"""Nats by which a bend must beat the identity: values without tails give a bend up to 3 by chance
+(docs/experiments-log.md, "Long tails")."""
+
+OWN = 8.0
+"""Nats more, if every fidelity has a bend of its own: with fewer, the few target values of converging studies got
+bends that were much too sharp."""
+
+BLUNT, SHARP = 1.0, 0.03
+"""First guesses of a bend's scale, relative to the median distance from its end."""
+
+FEWEST = 5
+"""Observations of a fidelity from which a bend of its own is taken."""
+
+MOST_POINTS = 64
+"""Observations of a fidelity, at most, that a map is chosen by."""
+
+
+@runtime_checkable
+class ScaledPosterior(Posterior, Protocol):
+    """A posterior that keeps its scales as rows of an array (`scale_rows`), as do its members."""
+
+    units: Float[Array, "m fields"]
+
+
+P = TypeVar("P", bound=ScaledPosterior)
+
+
+@dataclass(frozen=True)
+class Warped(Generic[P]):
+    """A surrogate whose values are warped as the evidence says; where that is the identity, the surrogate itself.
+
+    Args:
+        surrogate: of the warped values.
+        shares_units: whether the surrogate needs all fidelities in the same units, and so the same map for all.
+        focus: of an outcome, its limits, and where to be precise; None: an objective.
+        learned_at: from how many of the observations, the first ones, the map is chosen.
+    """
+
+    surrogate: Surrogate[P]
+    shares_units: bool = False
+    focus: Focus | None = None
+    learned_at: Callable[[int], int] = milestone
+
+    def focused(self, focus: Focus) -> Warped[P]:
+        """The same surrogate for an outcome with limits."""
+        return replace(self, focus=focus)
+
+    def fit(self, observations: Sequence[Observations], key: Key) -> P:
+        """The posterior given the observations of each fidelity.
+
+        Raises:
+            NoDataError: if there is no observation at any fidelity.
+        """
+        require_data(observations)
+        early = [seen.first(self.learned_at(len(seen))) for seen in observations]
+        if self.focus is None:
+            warps = choose_warps(early, key, shared=self.shares_units)
+            return fit_warped(self.surrogate, observations, warps, key)
+        warps = choose_outcome_warps(early, self.focus.lower, self.focus.upper, key)
+        surrogate = self.surrogate
+        if isinstance(surrogate, Focusable):
+            # limits have the same map at every fidelity (`limit_candidates`)
+            lower, upper = warps[-1].inward(np.array([self.focus.lower, self.focus.upper])).tolist()
+            surrogate = cast("Surrogate[P]", surrogate.focused(Focus(self.focus.unit_x, lower, upper)))
+        return fit_warped(surrogate, observations, warps, key)
+
+
+def fit_warped(surrogate: Surrogate[P], observations: Sequence[Observations], warps: Sequence[Warp], key: Key) -> P:
+    """The posterior of warped values, in the user's units.
+
+    Args:
+        surrogate: of the warped values.
+        observations: of each fidelity.
+        warps: of each fidelity.
+        key: of the fit.
+    """
+    if all(warp.is_identity for warp in warps):
+        return surrogate.fit(observations, key)
+    warped = [Observations(seen.unit_x, w.inward(seen.y)) for seen, w in zip(observations, warps, strict=True)]
+    posterior = surrogate.fit(warped, key)
+
+    def parts(posterior: ScaledPosterior) -> list[ScaledPosterior]:
+        return [posterior, *(member for member in posterior.members() if member is not posterior)]
+
+    rows = [
+        jnp.asarray(scale_rows([replace(scale, warp=w) for scale, w in zip(part.scales(), warps, strict=True)]))
+        for part in parts(posterior)
+    ]
+    return eqx.tree_at(lambda p: [part.units for part in parts(p)], posterior, rows)
+
+
+def choose_warps(observations: Sequence[Observations], key: Key, *, shared: bool = False) -> tuple[Warp, ...]:
+    """The map of every fidelity's values that the evidence prefers.
+
+    Args:
+        observations: of each fidelity, to be maximised.
+        key: of the choice of observations, where there are many.
+        shared: whether all fidelities must have the same map.
+    """
+    question = repr(("tails", shared, key))
+    choose = partial(_choose, observations, partial(tail_candidates, shared=shared), again=True, key=key)
+    return _memory.get(_digest(question, observations), choose)
+
+
+def choose_outcome_warps(
+    observations: Sequence[Observations], lower: float | None, upper: float | None, key: Key
+) -> tuple[Warp, ...]:
+    """The same for an outcome with limits: near them precision matters, far from them only the side.
+
+    Args:
+        observations: of each fidelity, in the outcome's own units and sign.
+        lower: the lowest value allowed; None: there is none.
+        upper: the highest value allowed; None: there is none.
+        key: of the choice of observations, where there are many.
+
+    Raises:
+        SettingError: if there is no limit, or the lower one is above the upper one.
+    """
+    low, high = upper if lower is None else lower, lower if upper is None else upper
+    if low is None or high is None or not low <= high:
+        raise SettingError(f"an outcome needs a lower or an upper limit, in this order, got {lower!r} and {upper!r}")
+    question = repr(("limits", low, high, key))
+    choose = partial(_choose, observations, partial(limit_candidates, low=low, high=high), again=False, key=key)
+    return _memory.get(_digest(question, observations), choose)
+
+
+_memory = Memory[tuple[Warp, ...]](32)
+
+
+def _digest(question: str, observations: Sequence[Observations]) -> str:
+    digest = hashlib.sha256(question.encode())
+    for seen in observations:
+        digest.update(repr(len(seen)).encode() + seen.unit_x.tobytes() + seen.y.tobytes())
+    return digest.hexdigest()
+
+
+def _choose(observations: Sequence[Observations], propose: Propose, again: bool, key: Key) -> tuple[Warp, ...]:
+    """The best bends, and if `again`, those of the values that they give."""
+    parts = zip(observations, key.split(len(observations)), strict=True)
+    chosen = [subset(len(seen), MOST_POINTS, part) for seen, part in parts]
+    inputs = [seen.unit_x[rows] for seen, rows in zip(observations, chosen, strict=True)]
+    everything = [seen.y for seen in observations]
+
+    def bends(values: Sequence[Values]) -> tuple[Bend, ...]:
+        candidates = propose(values)
+        if not candidates:
+            return (STRAIGHT,) * len(values)
+        fewer = [y[rows] for y, rows in zip(values, chosen, strict=True)]
+        return max(scored(inputs, fewer, [_straight(values), *candidates]), key=lambda each: each.score).bends
+
+    firsts = bends(everything)
+    if not again or all(bend.is_straight for bend in firsts):
+        return tuple(Warp(bend) for bend in firsts)
+    seconds = bends([bend.inward(y) for bend, y in zip(firsts, everything, strict=True)])
+    return tuple(Warp(first, second) for first, second in zip(firsts, seconds, strict=True))
+
+
+def _straight(values: Sequence[Values]) -> Candidate:
+    """The identity."""
+    scales = [standardising(y) for y in values]
+    return Candidate(tuple((scale.centre,) * 2 for scale in scales), tuple(scale.spread for scale in scales))
+
+
+def tail_candidates(values: Sequence[Values], shared: bool) -> list[Candidate]:
+    """Logarithms of the distance from a pole that is a little beyond the best or the worst value.
+
+    Args:
+        values: of each fidelity.
+        shared: whether all fidelities must have the same bend.
+    """
+    everything = np.concatenate(list(values))
+    if not len(everything):
+        return []
+    candidates = _tails([everything] * len(values), Candidate((), (), penalty=PREFERENCE))
+    if not shared and len(values) > 1:
+        groups = [y if len(y) >= FEWEST else everything for y in values]
+        candidates += _tails(groups, Candidate((), (), shared=False, penalty=PREFERENCE + OWN))
+    return candidates
+
+
+def _tails(groups: Sequence[Values], like: Candidate) -> list[Candidate]:
+    """The bends whose ends are the best or worst values of these groups of values."""
+    candidates: list[Candidate] = []
+    for end_of, below in ((np.max, True), (np.min, False)):
+        ends = [float(end_of(y)) for y in groups]
+        gaps = [_gap(y, end, end) for y, end in zip(groups, ends, strict=True)]
+        if min(gaps) > 0:
+            at = tuple((end, end) for end in ends)
+            kind = replace(like, ends=at, gaps=tuple(gaps), below=below, above=not below, outermost=True)
+            candidates += [replace(kind, start=start) for start in (BLUNT, SHARP)]
+    return candidates
+
+
+def limit_candidates(values: Sequence[Values], low: float, high: float) -> list[Candidate]:
+    """Straight between the limits, or near the one limit, and logarithms beyond.
+
+    Args:
+        values: of each fidelity.
+        low: the lower limit; the upper one, if there is none.
+        high: the upper limit; the lower one, if there is none.
+    """
+    gap = _gap(np.concatenate(list(values)), low, high)
+    if gap == 0:
+        return []
+    count = len(values)
+    kind = Candidate(((low, high),) * count, (gap,) * count, below=True, above=True, penalty=PREFERENCE)
+    return [replace(kind, start=start) for start in (BLUNT, SHARP)]
+
+
+def _gap(y: Values, low: float, high: float) -> float:
+    """The median distance from the ends, of the values that are beyond them; 0 if fewer than two are."""
+    apart = np.abs(y / 2 - np.clip(y / 2, low / 2, high / 2))
+    apart = apart[apart > 0]
+    return min(2 * float(np.median(apart)), 1e300) if len(apart) > 1 else 0.0
