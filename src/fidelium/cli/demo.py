@@ -95,7 +95,7 @@ def _findings(study: Study, problem: Problem) -> Table:
     if study.best is not None:
         found = {"best observed": study.best.params, **found}
     for name, params in found.items():
-        value, regret = problem.evaluate(params, target), recommendation_regret(problem, params)
+        value, regret = problem.value(params, target), recommendation_regret(problem, params)
         table.add_row(name, *_format_values(params), f"{value:.5g}", f"{max(regret, 0.0):.2g}")
     return table
 
@@ -132,7 +132,7 @@ def _draw(study: Study, problem: Problem, out: Path) -> list[Path]:
 
     known = None if problem.simulated else problem  # a simulation is too slow to draw everywhere
     figures = {"overview": plots.overview(study, optimum=problem.optimum, problem=known)}
-    if problem.simulated:
+    if problem.simulated and not problem.constraints:
         best = study.recommend().params if study.best is None else study.best.params
         figures[problem.name] = plots.picture(problem, best)
     for name, figure in figures.items():

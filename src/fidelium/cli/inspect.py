@@ -347,6 +347,8 @@ def _described(name: str) -> dict[str, Any]:
         "direction": str(problem.direction),
         "parameters": list(problem.space.names),
         "fidelities": [{"name": rung.name, "cost": rung.cost} for rung in problem.ladder],
+        "constraints": list(problem.constraints),
+        "fails": problem.fails,
         "optimum": problem.optimum,
         "reference": problem.reference,
     }
@@ -356,4 +358,7 @@ def _sentence(problem: dict[str, Any]) -> str:
     if "missing" in problem:
         return problem["missing"]
     costs = ", ".join(f"{rung['name']} costs {rung['cost']:g}" for rung in problem["fidelities"])
-    return f"{problem['direction']} over {', '.join(problem['parameters'])}; {costs}; {problem['reference']}"
+    limits = f" with {', '.join(problem['constraints'])}" if problem["constraints"] else ""
+    fails = "; some runs fail" if problem["fails"] else ""
+    over = f"{problem['direction']} over {', '.join(problem['parameters'])}{limits}"
+    return f"{over}; {costs}{fails}; {problem['reference']}"

@@ -15,9 +15,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from fidelium.errors import SettingError
+from fidelium.errors import EvaluationError, SettingError
 from fidelium.plots.style import INK, Panel, add_heading, new_drawing
-from fidelium.problems import Problem
+from fidelium.problems import Problem, value_and_outcomes
 from fidelium.space import Params, Real
 
 _SIMULATED = ("conductor", "plate", "sandwich")
@@ -65,7 +65,10 @@ def _drawer(problem: Problem) -> Callable[[Problem, Params], go.Figure]:
 
 
 def _contours(problem: Problem, design: Params) -> go.Figure:
-    """One panel per fidelity, each with its own colours; diamonds are the optimisers, a circle another design."""
+    """One panel per fidelity, each with its own colours; diamonds are the optimisers, a circle another design.
+
+    Designs that fail or are infeasible are blank.
+    """
     figure = new_drawing(f"{problem.name}: {problem.direction} at {problem.ladder.target.name}", 1400, 480)
     width = 1.03 / len(problem.ladder)
     for m, rung in enumerate(problem.ladder):
@@ -78,9 +81,9 @@ def _contours(problem: Problem, design: Params) -> go.Figure:
 
 def _add_landscape(figure: go.Figure, panel: Panel, problem: Problem, m: int) -> None:
     """The values of a fidelity, with their colour scale on the right."""
-    unit, function = np.linspace(0, 1, _GRID), problem.functions[m]
+    unit = np.linspace(0, 1, _GRID)
     x, y = ([parameter.decode(np.array([each])) for each in unit] for parameter in problem.space.parameters.values())
-    values = np.array([[function(first, second) for first in x] for second in y])
+    values = np.array([[_height(problem, m, first, second) for first in x] for second in y])
     scale = ColourScale.of_equal_areas(values)
     add_contours(figure, panel, np.array(x), np.array(y), values, scale)
     width = panel.x[1] - panel.x[0]
@@ -89,6 +92,17 @@ def _add_landscape(figure: go.Figure, panel: Panel, problem: Problem, m: int) ->
     y_title = {"text": second if m == 0 else ""}
     x_axis = {"range": [x[0], x[-1]], "title": {"text": first}, "nticks": 6}
     panel.place(figure, x=x_axis, y={"range": [y[0], y[-1]], "title": y_title, "nticks": 6})
+
+
+def _height(problem: Problem, m: int, first: float, second: float) -> float:
+    """The value of a design; NaN, which leaves the picture blank, if it fails or is infeasible at this fidelity."""
+    try:
+        value, outcomes = value_and_outcomes(
+            problem.functions[m](**dict(zip(problem.space.names, (first, second), strict=True)))
+        )
+    except EvaluationError:
+        return math.nan
+    return value if all(each.meets(outcomes[each.name]) for each in problem.limits) else math.nan
 
 
 def _mark(figure: go.Figure, panel: Panel, problem: Problem, design: Params) -> None:
@@ -136,7 +150,7 @@ class ColourScale:
     @classmethod
     def of_equal_areas(cls, values: NDArray[np.float64]) -> ColourScale:
         """Bands that hold equally many values each: a plateau gets as many colours as a slope."""
-        return cls(tuple(np.unique(np.quantile(values, np.linspace(0, 1, _BANDS + 1))).tolist()))
+        return cls(tuple(np.unique(np.nanquantile(values, np.linspace(0, 1, _BANDS + 1))).tolist()))
 
     @property
     def colours(self) -> list[str]:

@@ -107,7 +107,7 @@ def draw_plate(problem: Problem, design: Params) -> go.Figure:
         mesh, panel = discretise(grid).mesh, Panel(m + 1, (0.325 * m, 0.325 * m + 0.3), (0, 1))
         add_edges(figure, panel, _seen(mesh.p), _edges(_facing(mesh)))
         place_drawing(figure, panel, _seen(mesh.p))
-        value = problem.evaluate(design, rung.name)
+        value = problem.value(design, rung.name)
         add_heading(figure, f"{rung.name}: {mesh.t.shape[1]} tetrahedra, {value:.5g} Hz", x=panel.x[0])
     _add_mode(figure, design, Panel(3, (0.65, 0.95), (0, 1)))
     return figure
@@ -192,7 +192,7 @@ def _add_curves(figure: go.Figure, problem: Problem, design: Params, name: str, 
     assert isinstance(parameter, Real)
     values = [parameter.decode(np.array([unit])) for unit in np.linspace(0, 1, _POINTS)]
     for rung, style in zip(problem.ladder, fidelity_styles(problem.ladder), strict=True):
-        stiffness = [problem.evaluate({**design, name: value}, rung.name) for value in values]
+        stiffness = [problem.value({**design, name: value}, rung.name) for value in values]
         drawn: dict[str, Any] = {"mode": "lines", "line": _line(style), "name": style.label, "showlegend": False}
         figure.add_scatter(x=values, y=stiffness, **drawn, **panel.axes)
     here = {"x": [design[name]] * 2, "y": _STIFFNESSES, "mode": "lines", "line": _HERE, "name": "this design"}

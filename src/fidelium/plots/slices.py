@@ -163,7 +163,7 @@ def _slice(study: Study, centre: Params, name: str, fidelity: str, problem: Prob
     values = _grid(parameter, points)
     designs = [centre | {name: value} for value in values]
     mean, std = study.predict(designs, fidelity)
-    truth = [] if problem is None else [problem.evaluate(design, fidelity) for design in designs]
+    truth = [] if problem is None else [problem.value(design, fidelity) for design in designs]
     x = np.array([_position(parameter, value) for value in values])
     curves = (mean, std, np.array(truth))
     if isinstance(parameter, Categorical):  # choices have no order to draw a line through: each gets its own step

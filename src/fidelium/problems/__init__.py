@@ -6,14 +6,45 @@ A problem's module is imported on first use, so the finite-element ones cost not
 from importlib import import_module
 
 from fidelium.errors import UnknownNameError
-from fidelium.problems.base import Problem, inference_regret, recommendation_regret, simple_regret
+from fidelium.problems.base import (
+    Problem,
+    Result,
+    inference_regret,
+    recommendation_regret,
+    simple_regret,
+    value_and_outcomes,
+)
 
-__all__ = ["Problem", "get", "inference_regret", "names", "recommendation_regret", "simple_regret"]
+__all__ = [
+    "Problem",
+    "Result",
+    "get",
+    "inference_regret",
+    "names",
+    "recommendation_regret",
+    "simple_regret",
+    "value_and_outcomes",
+]
 
 # name -> module, which has a function of that name (with _ for -) that makes the problem
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
+    "branin-product": "fidelium.problems.constrained",
     "conductor": "fidelium.problems.fem.conductor",
+    "fails-ball": "fidelium.problems.failing",
+    "fails-band": "fidelium.problems.failing",
+    "fails-corner": "fidelium.problems.failing",
+    "fails-half-space": "fidelium.problems.failing",
+    "fails-randomly": "fidelium.problems.failing",
+    "g04": "fidelium.problems.constrained",
+    "g06": "fidelium.problems.constrained",
+    "g07": "fidelium.problems.constrained",
+    "g08": "fidelium.problems.constrained",
+    "g09": "fidelium.problems.constrained",
+    "g24": "fidelium.problems.constrained",
+    "gardner1": "fidelium.problems.constrained",
+    "gardner2": "fidelium.problems.constrained",
+    "gramacy": "fidelium.problems.constrained",
     "hartmann6": "fidelium.problems.robustness",
     "levy": "fidelium.problems.synthetic",
     "mixed": "fidelium.problems.robustness",
@@ -30,10 +61,16 @@ _HOMES = {
     "peaks-rough": "fidelium.problems.robustness",
     "peaks-shifted": "fidelium.problems.robustness",
     "plate": "fidelium.problems.fem.plate",
+    "plate-mass": "fidelium.problems.fem.plate_mass",
+    "pressure-vessel": "fidelium.problems.machines",
     "rosenbrock10": "fidelium.problems.robustness",
     "rosenbrock4": "fidelium.problems.robustness",
     "sandwich": "fidelium.problems.fem.sandwich",
     "sine": "fidelium.problems.robustness",
+    "speed-reducer": "fidelium.problems.machines",
+    "spring": "fidelium.problems.machines",
+    "ten-bar-truss": "fidelium.problems.machines",
+    "welded-beam": "fidelium.problems.machines",
 }
 
 

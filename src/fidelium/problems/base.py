@@ -6,6 +6,9 @@ target f_M, written for maximising (for minimising all differences change sign):
 - simple regret           f* - max {f_M(x_i) : queried at the target}          best design observed
 - inference regret        f* - max_x mean_M(x)                                 highest posterior mean (the paper's)
 - recommendation regret   f* - f_M(argmax_x mean_M(x))                         true value of the recommended design
+
+With constraints only feasible designs count: f* is the best feasible value, and an infeasible design has an infinite
+regret.
 """
 
 from __future__ import annotations
@@ -14,14 +17,19 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fidelium.errors import SettingError
+from fidelium.constraints import OutcomeConstraint, outcome_constraints
+from fidelium.errors import EvaluationError, SettingError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
 from fidelium.space import Params, SearchSpace
+
+Result = float | dict[str, float]
+"""What a run gives: its value, or a dict of "value" and named outcomes."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +44,19 @@ class Problem:
         ladder: the fidelities, low to high.
         direction: whether the value at the target is maximised or minimised.
         functions: one per fidelity, low to high, called with the parameters as keywords.
-        optimum: the best value at the target.
-        optimisers: all designs that reach it.
+        optimum: the best value at the target, with constraints the best feasible one.
+        optimisers: all designs that reach it; where a constraint is active, feasible ones next to them.
         initial: name of fidelity -> number of initial points.
         reference: where the problem was published.
         simulated: whether a value comes from a simulation: slow to evaluate, and the optimum is the best one known.
-        noise: standard deviation of an observation at each fidelity, low to high; None: no noise.
+        noise: standard deviation of a value at each fidelity, low to high; None: no noise.
+        constraints: on the outcomes at the target, as texts; a function then returns a dict of "value" and outcomes.
+        fails: whether a function raises `EvaluationError` for some designs.
 
     Raises:
         SettingError: if there is not one function per fidelity (and one finite noise >= 0, if there are any), the
-            optimum is not finite or has no optimiser, or an initial size is not a whole number >= 0.
+            optimum is not finite or has no optimiser, an initial size is not a whole number >= 0, or a constraint is
+            not one.
         FidelityError: if `initial` names a fidelity the ladder does not have.
         SpaceError: if an optimiser is outside the space.
     """
@@ -54,13 +65,15 @@ class Problem:
     space: SearchSpace
     ladder: FidelityLadder
     direction: Direction
-    functions: tuple[Callable[..., float], ...]
+    functions: tuple[Callable[..., Result], ...]
     optimum: float
     optimisers: tuple[Params, ...]
     initial: Mapping[str, int]
     reference: str
     simulated: bool = False
     noise: tuple[float, ...] | None = None
+    constraints: tuple[str, ...] = ()
+    fails: bool = False
 
     def __post_init__(self) -> None:
         if len(self.functions) != len(self.ladder):
@@ -79,34 +92,72 @@ class Problem:
             self.ladder.index(fidelity)
             if not isinstance(size, int) or size < 0:
                 raise SettingError(f"the initial size at {fidelity!r} must be a whole number >= 0, got {size!r}")
+        outcome_constraints(self.constraints, self.space.parameters)
 
-    def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> float:
-        """The true value of a design at a fidelity.
+    @cached_property
+    def limits(self) -> tuple[OutcomeConstraint, ...]:
+        """The constraints, parsed."""
+        return outcome_constraints(self.constraints)
 
-        Raises:
-            SpaceError: if the parameters are not a design of the space.
-            FidelityError: if the ladder has no fidelity of that name.
-        """
-        function = self.functions[self.ladder.index(fidelity_name)]
-        return float(function(**self.space.validate(params)))
-
-    def observe(self, params: Mapping[str, Any], fidelity_name: str) -> float:
-        """The value with its noise, which is the same each time a design is observed, like the error of a mesh.
+    def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> Result:
+        """What a design gives at a fidelity, without noise: a number, or a dict if there are constraints.
 
         Raises:
             SpaceError: if the parameters are not a design of the space.
             FidelityError: if the ladder has no fidelity of that name.
+            EvaluationError: if the run fails.
         """
-        value = self.evaluate(params, fidelity_name)
+        found = self.functions[self.ladder.index(fidelity_name)](**self.space.validate(params))
+        return {name: float(each) for name, each in found.items()} if isinstance(found, dict) else float(found)
+
+    def value(self, params: Mapping[str, Any], fidelity_name: str) -> float:
+        """The true value of a design at a fidelity, feasible or not.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+            FidelityError: if the ladder has no fidelity of that name.
+            EvaluationError: if the run fails.
+        """
+        return value_and_outcomes(self.evaluate(params, fidelity_name))[0]
+
+    def feasible_value(self, params: Mapping[str, Any]) -> float | None:
+        """The true value of a design at the target; None if the run fails or violates a constraint.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+        """
+        try:
+            value, outcomes = value_and_outcomes(self.evaluate(params, self.ladder.target.name))
+        except EvaluationError:
+            return None
+        return value if all(each.meets(outcomes[each.name]) for each in self.limits) else None
+
+    def observe(self, params: Mapping[str, Any], fidelity_name: str) -> Result:
+        """As `evaluate`, the value with its noise: the same each time a design is observed, like a mesh's error.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+            FidelityError: if the ladder has no fidelity of that name.
+            EvaluationError: if the run fails.
+        """
+        found = self.evaluate(params, fidelity_name)
         if self.noise is None:
-            return value
+            return found
         design = repr((self.name, fidelity_name, sorted(self.space.validate(params).items())))
         generator = np.random.default_rng(zlib.crc32(design.encode()))
-        return value + self.noise[self.ladder.index(fidelity_name)] * float(generator.normal())
+        error = self.noise[self.ladder.index(fidelity_name)] * float(generator.normal())
+        return {**found, "value": found["value"] + error} if isinstance(found, dict) else found + error
 
-    def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> float:
+    def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> Result:
         """The objective as a study calls it."""
         return self.observe(params, fidelity.name)
+
+
+def value_and_outcomes(result: Result) -> tuple[float, dict[str, float]]:
+    """The value of a result, and its outcomes by name."""
+    if isinstance(result, dict):
+        return result["value"], {name: each for name, each in result.items() if name != "value"}
+    return result, {}
 
 
 def _are_deviations(noise: tuple[float, ...], count: int) -> bool:
@@ -124,12 +175,13 @@ def inference_regret(problem: Problem, estimated_max: float) -> float:
 
 
 def recommendation_regret(problem: Problem, recommended_params: Mapping[str, Any]) -> float:
-    """f* - f_M(recommended x): distance of the recommended design's true value.
+    """f* - f_M(recommended x): distance of the recommended design's true value; infinite if it is not feasible.
 
     Raises:
         SpaceError: if the parameters are not a design of the problem's space.
     """
-    return _shortfall(problem, problem.evaluate(recommended_params, problem.ladder.target.name))
+    value = problem.feasible_value(recommended_params)
+    return math.inf if value is None else _shortfall(problem, value)
 
 
 def _shortfall(problem: Problem, value: float) -> float:

@@ -1,4 +1,4 @@
-"""Engineering problems solved by finite elements: a vibrating plate, a thermal conductor, a sandwich panel.
+"""Engineering problems solved by finite elements: vibrating plates, a thermal conductor, a sandwich panel.
 
 Each is an ordinary problem, and also a program: `python -m fidelium.problems.fem.plate query.json result.json`.
 They need scikit-fem, the extra `fem`, which is imported on first use.

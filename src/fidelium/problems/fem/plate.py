@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,16 +48,18 @@ class Grid:
         cells: boxes along each side.
         layers: boxes through the thickness.
         hard: whether the sides also fix the displacement along the edge, not only the vertical one.
+        thickness: of the plate.
     """
 
     cells: int
     layers: int
     hard: bool = False
+    thickness: float = THICKNESS
 
     @property
     def planes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Where the boxes meet, along each axis."""
-        across, through = np.linspace(0, SIDE, self.cells + 1), np.linspace(0, THICKNESS, self.layers + 1)
+        across, through = np.linspace(0, SIDE, self.cells + 1), np.linspace(0, self.thickness, self.layers + 1)
         return across, across, through
 
 
@@ -162,9 +164,9 @@ class Discretisation:
     mass: csr_array
 
 
-@cache
+@lru_cache(maxsize=4)
 def discretise(grid: Grid) -> Discretisation:
-    """The plate on a grid; cached."""
+    """The plate on a grid; the last few are cached."""
     mesh = MeshTet.init_tensor(*grid.planes)
     basis = Basis(mesh, ElementTetP2())
     nodes = basis.doflocs

@@ -1,7 +1,7 @@
 """A problem as an external program: a query file in, a result file out, like simulators on a cluster.
 
     query.json   {"params": {"youngs_modulus": 2e11, ...}, "fidelity": "coarse"}, other keys are ignored
-    result.json  {"value": 44.93, "cost": 1.0}  or  {"failed": "reason"}
+    result.json  {"value": 44.93, "cost": 1.0}, with any outcomes beside the value,  or  {"failed": "reason"}
 
 The exit code is 0 for a value, 1 for a failure (the reason is also printed to stderr), and 2 for wrong arguments. The
 result file appears only when it is complete.
@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from fidelium.errors import FideliumError, SettingError
-from fidelium.problems.base import Problem
+from fidelium.problems.base import Problem, value_and_outcomes
 
 
 def run_program(problem: Problem, arguments: Sequence[str]) -> int:
     """Evaluate the query in the first file and write the result to the second; returns the exit code."""
     if len(arguments) != 2:
-        return _complain(f"usage: python -m fidelium.problems.fem.{problem.name} query.json result.json", code=2)
+        module = f"fidelium.problems.fem.{problem.name.replace('-', '_')}"
+        return _complain(f"usage: python -m {module} query.json result.json", code=2)
     query, result = map(Path, arguments)
     try:
         answer = _evaluate(problem, query)
@@ -39,7 +40,8 @@ def run_program(problem: Problem, arguments: Sequence[str]) -> int:
 def _evaluate(problem: Problem, path: Path) -> dict[str, Any]:
     query = _read(path)
     fidelity = problem.ladder[problem.ladder.index(query["fidelity"])]
-    return {"value": problem.evaluate(query["params"], fidelity.name), "cost": fidelity.cost}
+    value, outcomes = value_and_outcomes(problem.evaluate(query["params"], fidelity.name))
+    return {"value": value, **outcomes, "cost": fidelity.cost}
 
 
 def _read(path: Path) -> dict[str, Any]:
