@@ -13,6 +13,7 @@ from fidelium.errors import NoDataError, SettingError
 from fidelium.history import Observations
 from fidelium.numerics.warping import Warp
 from fidelium.randomness import Key
+from fidelium.surrogates.base import Focus
 from fidelium.surrogates.gp.covariances import Coregionalised
 from fidelium.surrogates.gp.joint import GaussianProcess
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
