@@ -13,6 +13,7 @@ from fidelium.cli import main
 from fidelium.config.load import Failures, load_study_file
 from fidelium.config.schema import parse_duration, study_schema
 from fidelium.config.yaml_document import parse_scalar
+from fidelium.constraints import OutcomeConstraint
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, ResultFile
 from fidelium.fidelity import Fidelity
@@ -64,6 +65,26 @@ command: [solve]
 """
 
 
+CONSTRAINED = """
+name: frame
+direction: minimize
+budget: 50
+parameters: {x: {type: real, low: 0, high: 1}}
+constraints:
+  - stress <= 150e6
+  - 10 <= frequency <= 20
+  - frequency >= 12
+failures: {model: false, timeouts: ignore}
+outcomes:
+  stress: {file: out.txt, regex: "stress = (.*)"}
+  u: {file: nodes.csv, column: u}
+fidelities:
+  - {name: coarse, cost: 1}
+  - {name: fine, cost: 5, outcomes: {u: {file: out.json, json: u}, f2: {python: "post.py:mass"}}}
+command: [solve]
+"""
+
+
 @pytest.fixture
 def write(tmp_path):
     """Writes a study file with the files it uses."""
@@ -77,6 +98,22 @@ def write(tmp_path):
         return tmp_path / "study.yaml"
 
     return write_file
+
+
+def test_constraints_outcomes_and_what_failures_teach(write, tmp_path):
+    file = load_study_file(write(CONSTRAINED))
+    of = file.definition
+    assert of.constraints == (OutcomeConstraint("stress", upper=150e6), OutcomeConstraint("frequency", 12, 20))
+    assert (of.failures_teach, of.timeouts_teach) == (False, False)
+    stress = Pattern("stress = (.*)", "out.txt")
+    assert file.program.commands["coarse"].outcomes == {"stress": stress, "u": CsvCell("nodes.csv", "u")}
+    assert file.program.commands["fine"].outcomes == {  # merged by name
+        "stress": stress,
+        "u": JsonPath("out.json", "u"),
+        "f2": PythonFunction(str(tmp_path / "post.py"), "mass"),
+    }
+    plain = load_study_file(write(SMALL)).definition
+    assert (plain.constraints, plain.failures_teach, plain.timeouts_teach) == ((), True, True)
 
 
 def test_all_keys(write, tmp_path):
