@@ -238,9 +238,11 @@ def test_changed_constraints_are_taken_up_or_refused(call, write):
     assert f"{line}; {count} trials kept" in answer.err
     assert [trial.feasible for trial in trials(path)] == [trial.outcomes["stress"] <= 5e7 for trial in trials(path)]
     path = write(("stress <= 1.0e8", "drag <= 1"))
+    refused = "trial 0 has no outcome 'drag', which the constraint 'drag <= 1.0' names"
+    assert f"problem  storage   {refused}" in call("check", path).out
     answer = call("run", path, "--budget", "20")
     assert answer.code == 2
-    assert "trial 0 has no outcome 'drag', which the constraint 'drag <= 1.0' names; it has" in answer.err
+    assert f"{refused}; it has" in answer.err
 
 
 def test_a_study_with_a_damaged_outcome_is_an_error_that_names_it(call, write):
