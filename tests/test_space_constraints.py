@@ -355,4 +355,5 @@ def test_nothing_warns_where_a_constraint_cannot_be_computed():
 def test_the_share_of_valid_designs_is_known():
     assert SPACES["half"].feasible_share == pytest.approx(0.5, abs=0.05)
     assert SPACES["simplex"].feasible_share == 0.0
+    assert SPACES["choices"].feasible_share == pytest.approx(6**-5)
     assert SearchSpace(reals(1)).feasible_share == 1.0

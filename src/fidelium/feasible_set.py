@@ -6,6 +6,7 @@ reservoir of designs is found once, and spread by a random walk (`random_walk.py
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,13 +51,18 @@ class FeasibleSet:
     @property
     def share(self) -> float:
         """Share of uniformly random designs that meet the constraints, from a thousand of them."""
+        return self._accepted_share * math.prod(float(np.sum(each.shares)) for each in self.region.options.values())
+
+    @property
+    def _accepted_share(self) -> float:
+        """The same of those that `Region.draw` gives, which has constraints on single discrete parameters built in."""
         return self._probed[1]
 
     def sample(self, generator: np.random.Generator, count: int) -> Rows:
         """`count` random rows, as uniform as is possible over the set."""
         if count == 0:
             return np.empty((0, self.region.width))
-        if self.share >= _COMMON:
+        if self._accepted_share >= _COMMON:
             return np.concatenate(list(self._accepted(generator, count)))[:count]
         reservoir = self._reservoir
         if count <= len(reservoir):
@@ -82,7 +88,7 @@ class FeasibleSet:
 
     def _accepted(self, generator: np.random.Generator, count: int) -> Iterator[Rows]:
         while count > 0:
-            tries = min(_MOST_AT_ONCE, 16 + int(1.2 * count / self.share))
+            tries = min(_MOST_AT_ONCE, 16 + int(1.2 * count / self._accepted_share))
             rows = self.region.draw(generator, tries)
             rows = rows[self.region.met(rows)]
             count -= len(rows)

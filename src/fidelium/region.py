@@ -145,7 +145,7 @@ class Region:
                 codes = np.arange(parameter.low, parameter.high + 1)
                 columns, shares = Columns({name: codes.astype(float)}, {}), parameter.shares(codes.astype(float))
             elif isinstance(parameter, Categorical):
-                codes, shares = np.arange(parameter.width), np.ones(parameter.width)
+                codes, shares = np.arange(parameter.width), np.full(parameter.width, 1 / parameter.width)
                 columns = Columns(_as_numbers(name, parameter, codes), {name: codes})
             else:
                 continue

@@ -239,10 +239,7 @@ class SearchSpace:
 
     @property
     def feasible_share(self) -> float:
-        """Share of uniformly random designs that meet the constraints, to about a thousandth; 1 without constraints.
-
-        Constraints on one discrete parameter alone are not counted.
-        """
+        """Share of uniformly random designs that meet the constraints, to about a thousandth; 1 without constraints."""
         return 1.0 if self._feasible is None else self._feasible.share
 
     @cached_property

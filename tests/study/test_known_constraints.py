@@ -40,7 +40,9 @@ def python_agrees(params: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("strategy", registry.strategy_names())
 def test_no_strategy_ever_violates_one(strategy):
-    study = fd.create_study(SPACE, LADDER, "minimize", strategy=strategy, seed=3, initial={"coarse": 5, "fine": 3})
+    study = fd.create_study(
+        SPACE, LADDER, direction="minimize", strategy=strategy, seed=3, initial={"coarse": 5, "fine": 3}
+    )
     for _ in range(11):
         trial = study.ask()
         assert python_agrees(trial.params)
@@ -54,7 +56,7 @@ def test_no_strategy_ever_violates_one(strategy):
 def test_the_optimum_on_an_edge_is_found():
     # the smallest weight of a strut whose stiffness w h is at least 0.2: w + 2 h is least at w = sqrt(0.4), h = w / 2
     space = fd.SearchSpace({"w": fd.Real(0.05, 1), "h": fd.Real(0.05, 1)}, ["w * h >= 0.2"])
-    study = fd.create_study(space, LADDER, "minimize", seed=1, initial={"coarse": 6, "fine": 2})
+    study = fd.create_study(space, LADDER, direction="minimize", seed=1, initial={"coarse": 6, "fine": 2})
     study.optimize(lambda p, f: p["w"] + 2 * p["h"] + 0.1 / f.cost * math.sin(5 * p["w"]), budget=70, progress=False)
     best = study.best
     assert best is not None
@@ -67,7 +69,9 @@ def test_a_random_search_of_a_thin_set_keeps_to_it():
     space = fd.SearchSpace(
         {f"x{i}": fd.Real(0, 1) for i in range(6)}, ["0.999 <= x0 + x1 + x2 + x3 + x4 + x5 <= 1.001"]
     )
-    study = fd.create_study(space, LADDER, "minimize", strategy="random", seed=0, initial={"coarse": 30, "fine": 10})
+    study = fd.create_study(
+        space, LADDER, direction="minimize", strategy="random", seed=0, initial={"coarse": 30, "fine": 10}
+    )
     asked = [study.ask().params for _ in range(80)]
     assert all(0.999 <= sum(params.values()) <= 1.001 for params in asked)
     assert len({tuple(params.values()) for params in asked}) == 80
@@ -89,13 +93,13 @@ def test_the_initial_design_is_spread_over_the_set(constraint):
 
 def test_a_tiny_set_of_designs_is_exhausted_without_a_violation():
     space = fd.SearchSpace({"n": fd.Integer(0, 9), "m": fd.Integer(0, 9)}, ["n + m == 3"])
-    study = fd.create_study(space, LADDER[1:], "minimize", strategy="random", initial={})
+    study = fd.create_study(space, LADDER[1:], direction="minimize", strategy="random", initial={})
     asked = [tuple(study.ask().params.values()) for _ in range(8)]
     assert set(asked) == {(0, 3), (1, 2), (2, 1), (3, 0)}
 
 
 def test_observations_that_violate_one_are_refused():
-    study = fd.create_study(SPACE, LADDER, "minimize", strategy="random")
+    study = fd.create_study(SPACE, LADDER, direction="minimize", strategy="random")
     with pytest.raises(SpaceError, match=r"violates 'x \+ n / 10 <= 0.9': 1.1 <= 0.9"):
         study.add_observation({"x": 1.0, "y": 1.0, "n": 1, "core": "foam"}, "coarse", 1.0)
     assert study.trials == ()
@@ -103,7 +107,7 @@ def test_observations_that_violate_one_are_refused():
 
 def test_the_model_predicts_where_a_constraint_is_violated():
     space = fd.SearchSpace({"x": fd.Real(0, 1)}, ["x <= 0.5"])
-    study = fd.create_study(space, LADDER, "minimize", strategy="sf-ei", initial={})
+    study = fd.create_study(space, LADDER, direction="minimize", strategy="sf-ei", initial={})
     for x in (0.1, 0.2, 0.4):
         study.add_observation({"x": x}, "fine", x)
     mean, _ = study.predict([{"x": 0.45}, {"x": 0.55}])
@@ -118,7 +122,14 @@ def test_the_model_predicts_where_a_constraint_is_violated():
 def changed(storage: str, constraints: list[str]) -> fd.Study:
     space = fd.SearchSpace({"x": fd.Real(0, 1), "y": fd.Real(0, 1)}, constraints)
     return fd.create_study(
-        space, LADDER, "minimize", strategy="random", storage=storage, name="it", load_if_exists=True, initial={}
+        space,
+        LADDER,
+        direction="minimize",
+        strategy="random",
+        storage=storage,
+        name="it",
+        load_if_exists=True,
+        initial={},
     )
 
 
@@ -166,7 +177,7 @@ def test_data_of_another_study_that_violate_one_are_left_out():
         StudyDefinition.of(fd.SearchSpace({"x": fd.Real(0, 1), "y": fd.Real(0, 1)}, constraints), LADDER, "minimize")
         for constraints in ((), ("x < y",))
     )
-    study = fd.create_study(plain.space, LADDER, "minimize", strategy="random")
+    study = fd.create_study(plain.space, LADDER, direction="minimize", strategy="random")
     study.add_observation({"x": 0.1, "y": 0.5}, "fine", 1.0)
     study.add_observation({"x": 0.6, "y": 0.5}, "fine", 2.0)
     found = fitting(plain, study.trials, tight)
