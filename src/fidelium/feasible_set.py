@@ -170,7 +170,7 @@ def narrowed(region: Region, generator: np.random.Generator, count: int) -> Rows
     level = np.inf
     for _ in range(_LEVELS):
         met = region.met(rows)
-        last = np.mean(met) >= _ENOUGH
+        last = bool(np.mean(met) >= _ENOUGH)
         narrower = float(np.quantile(total, 0.25 if level == np.inf else 0.5, method="lower"))
         if not last and not narrower < 0.95 * level:
             return None

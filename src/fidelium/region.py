@@ -6,14 +6,14 @@ margins are differentiated; choices have no derivative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.expressions import Columns, Comparison, Constraint
+from fidelium.expressions import Columns, Comparison, Constraint, number_of
 from fidelium.parameters import Categorical, Integer, Real
 
 Rows = NDArray[np.float64]
@@ -22,6 +22,7 @@ MOST_OPTIONS = 4096
 """Values of an integer parameter at most for which each is tried on its own."""
 
 _FLAT = 1e-300
+_STEEPEST = 1e150  # its square is finite
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,9 @@ class Region:
         gradients = np.empty((len(rows), len(self.comparisons), len(names)))
         for k, comparison in enumerate(self.comparisons):
             margins[:, k], gradient = comparison.margin_and_gradient(known, names)
-            gradients[:, k] = gradient * factors
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = gradient * factors
+            gradients[:, k] = np.clip(np.nan_to_num(products), -_STEEPEST, _STEEPEST)
         return margins, gradients
 
     def distances(self, rows: Rows) -> tuple[Rows, NDArray[np.float64]]:
@@ -290,7 +293,8 @@ class Region:
                 positions[name] = np.argmax(columns, axis=1)
                 numbers |= _as_numbers(name, parameter, positions[name])
             else:
-                numbers[name], slopes[name] = parameter.relaxed(columns[:, 0])
+                with np.errstate(over="ignore"):
+                    numbers[name], slopes[name] = parameter.relaxed(columns[:, 0])
         return Columns(numbers, positions), slopes
 
     def _columns_of(self, kinds: type | tuple[type, ...]) -> NDArray[np.int64]:
@@ -300,7 +304,5 @@ class Region:
 
 def _as_numbers(name: str, parameter: Categorical, positions: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """The values of a categorical parameter, if they are numbers."""
-    choices: Sequence[object] = parameter.choices
-    if any(isinstance(choice, bool) or not isinstance(choice, (int, float)) for choice in choices):
-        return {}
-    return {name: np.array([float(choice) for choice in choices if isinstance(choice, (int, float))])[positions]}
+    numbers = [number_of(choice) for choice in parameter.choices]
+    return {} if None in numbers else {name: np.array(numbers, dtype=float)[positions]}

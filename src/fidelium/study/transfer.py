@@ -133,7 +133,7 @@ def _misfit(trial: Trial, new: StudyDefinition, fixed: Mapping[str, Any]) -> str
             parameter.validate(trial.params.get(name, fixed.get(name)))
         except SpaceError:
             return f"with {name!r} outside of the new study's values"
-    every = trial.params | fixed
+    every = {**trial.params, **fixed}
     if not new.space.contains({name: every[name] for name in new.space.names}):
         return "violating a parameter constraint of the new study"
     return None
