@@ -296,3 +296,17 @@ def test_every_comment_of_the_starter_can_be_switched_on(tmp_path):
         *("stop", "runs"),
     ]
     assert file.stop == Stop(wall_time=28800.0, trials=100, no_improvement=60.0)
+
+
+def test_parameter_constraints_are_those_of_the_space(tmp_path):
+    path = tmp_path / "study.yaml"
+    text = FULL.replace(
+        "fidelities:", "parameter_constraints:\n  - layers * 1e11 <= young\n  - glue != 'no'\nfidelities:"
+    )
+    path.write_text(text)
+    (tmp_path / "deck.inp.j2").write_text("{{ young }}")
+    space = load_study_file(path).definition.space
+    assert space.constraints == ("layers * 1e11 <= young", "glue != 'no'")
+    assert space.contains({"young": 4e11, "layers": 4, "glue": 2})
+    assert not space.contains({"young": 3e11, "layers": 4, "glue": 2})
+    assert study_schema()["properties"]["parameter_constraints"]["items"] == {"type": "string"}
