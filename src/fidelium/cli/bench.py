@@ -36,12 +36,12 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for all output; by default results/NAME.")] = None,
 ) -> None:
     """Run an experiment described by a file; if interrupted, the same command resumes it."""
-    from fidelium.experiments.report import ARENA, RATIOS
+    from fidelium.experiments.report import options_for
     from fidelium.experiments.spec import load_spec
 
     experiment = load_spec(spec)
     folder = out or RESULTS / experiment.name
-    options = ARENA if experiment.baseline is None else RATIOS
+    options = options_for(experiment)
     _run_and_report(experiment, options, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
@@ -67,6 +67,18 @@ def robustness(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, r
 def ablation(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
     """Compare the default with versions that each lack one of its parts."""
     _run_shipped("ablation", quick, workers, out, report)
+
+
+@bench.command()
+def constraints(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare the default on problems with constraints with egobox and BoTorch; needs the extras `peers` and `fem`."""
+    _run_shipped("constraints", quick, workers, out, report)
+
+
+@bench.command()
+def failures(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare the default with and without its model of success on problems whose runs fail."""
+    _run_shipped("failures", quick, workers, out, report)
 
 
 @bench.command()
@@ -177,10 +189,11 @@ def storage(
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ABLATION, ARENA, PAPER, RATIOS
+    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, FAILURES, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION}[name]
+    special = {"constraints": CONSTRAINTS, "failures": FAILURES}
+    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION, **special}[name]
     command = f"fidelium bench {name}"
     _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")
 
