@@ -92,17 +92,25 @@ def regret(
     markdown: Annotated[Path | None, typer.Option(help="File to write the tables to, as Markdown.")] = None,
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
+    from fidelium import problems
     from fidelium.cli.bench_live import print_tables, run_experiment
+    from fidelium.experiments.constrained_tables import constraint_tables, failure_tables
     from fidelium.experiments.spec import SYNTHETIC, make_spec
     from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
     plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
     names = strategy or [registry.DEFAULT]
-    spec = make_spec({"name": "regret", "problems": plans, "strategies": names, "seeds": seeds}, "bench regret")
+    chosen = [problems.get(name) for name in plans]
+    own_start = any(each.constraints or each.fails for each in chosen)
+    settings = {"name": "regret", "problems": plans, "strategies": names, "seeds": seeds, "own_start": own_start}
+    spec = make_spec(settings, "bench regret")
     runs, failed = run_experiment(spec, out, workers)
     if runs:
-        tables = [*regret_tables(runs), *summary_tables(runs), time_table(runs, names[0])]
+        limited = constraint_tables(runs) if any(each.constraints for each in chosen) else []
+        failing = failure_tables(runs, None) if any(each.fails for each in chosen) else []
+        usual = [] if own_start else [*regret_tables(runs), *summary_tables(runs)]
+        tables = [*limited, *failing, *usual, time_table(runs, names[0])]
         print_tables(tables)
         if markdown is not None:
             markdown.write_text("\n".join(table.markdown() for table in tables))

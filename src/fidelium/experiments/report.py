@@ -31,9 +31,9 @@ the highest posterior mean (the paper's; without a model, of the best observatio
 value of the design with that mean. The lowest is bold."""
 
 _OWN_EXPLANATION = """Every study begins with the method's own initial design, paid from the budget: ours with its
-default one at all fidelities, a peer with that of its library, at the target. All compute with one thread. Regret is the
-distance of the best feasible value observed at the target from the optimum; a design counts as feasible if it meets
-every limit exactly."""
+default one at all fidelities, a peer with that of its library, at the target. All compute with one thread. Regret is
+the distance of the best feasible value observed at the target from the optimum; a design counts as feasible if it meets
+every limit exactly. The lowest is bold."""
 
 _CAPTIONS = {
     "parts": "regret without a part, relative to the whole",
@@ -172,8 +172,9 @@ def _how(spec: Spec, runs: Sequence[Run]) -> str:
     counts = {name: len(same) for name, same in by_strategy(runs).items()}
     whole = len(spec.problems) * len(spec.seeds)
     missing = [f"{name} ({count} of {whole})" for name, count in counts.items() if count < whole]
+    explanation = _OWN_EXPLANATION if spec.own_start else _EXPLANATION
     lines = [
-        f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {_OWN_EXPLANATION if spec.own_start else _EXPLANATION}",
+        f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {explanation}",
         f"Machine: {start['machine']['cpu']}, {start['machine']['cores']} cores.",
         f"Versions: {', '.join(f'{name} {found}' for name, found in used.items())}.",
     ]
