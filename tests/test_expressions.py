@@ -95,9 +95,21 @@ def test_whole_numbers_may_be_equal():
 
 @pytest.mark.parametrize(
     "text",
-    ["1 / a <= 5", "1 / a >= 5", "1 / (1 / a) >= 0", "log(a) <= 5", "log(a - 1) < 9", "sqrt(a - 1) >= 0", "(a - 1) ** 0.5 > -1",
-     "exp(1e6 * (a + 1)) >= 1", "(log(a)) ** 0 >= 1", "a ** -1 >= 0", "max(1 / a, 2) >= 1", "1e308 * 10 * (1 - a) >= 0"],
-)  # fmt: skip
+    [
+        "1 / a <= 5",
+        "1 / a >= 5",
+        "1 / (1 / a) >= 0",
+        "log(a) <= 5",
+        "log(a - 1) < 9",
+        "sqrt(a - 1) >= 0",
+        "(a - 1) ** 0.5 > -1",
+        "exp(1e6 * (a + 1)) >= 1",
+        "log(a) ** 0 >= 1",
+        "a ** -1 >= 0",
+        "max(1 / a, 2) >= 1",
+        "1e308 * 10 * (1 - a) >= 0",
+    ],
+)
 def test_where_it_cannot_be_computed_it_is_not_met(text):
     constraint = parse(text, VARIABLES)
     assert constraint.holds(columns(a=0.0)).tolist() == [False]
@@ -129,7 +141,7 @@ def test_where_it_cannot_be_computed_it_is_not_met(text):
         ("__import__('os') < 1", "unknown function '__import__'"),
         ("a.b < 1", r"unexpected '\.'"),
         ("a[0] < 1", r"unexpected '\['"),
-        ("lambda: a", "unknown parameter 'lambda'"),
+        ("lambda: a", "unexpected ':'"),
         ("1 < 2", "no parameter"),
         ('"x" == "x"', "no parameter"),
         ("1e999 < a", "too large"),
@@ -145,7 +157,7 @@ def test_where_it_cannot_be_computed_it_is_not_met(text):
         ('a <= "foam"', "the text 'foam' can only be compared"),
         ('core == "foam" + 1', "the text 'foam' can only be compared"),
         ("poles == 3", "its choices are 2, 4, 6"),
-        ("`wall` < 1", "unknown parameter 'wall'; did you mean 'wall thickness'"),
+        ("`wall thick` < 1", "unknown parameter 'wall thick'; did you mean 'wall thickness'"),
         ("`a < 1", "unexpected '`'"),
         ("a < 1;", "unexpected ';'"),
         ("a < 1\nb < 1", "unexpected 'b'"),
@@ -221,7 +233,7 @@ def by_python(text: str, values: dict[str, float]) -> float:
 @given(expressions, st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
 def test_python_computes_the_same_bits_for_one_design_and_for_many(text, rows):
     # whole numbers are floats here, so that Python's 2 ** 2 ** 9 is no integer of hundreds of digits
-    steps = parse(f"a + {text} <= 1e300", VARIABLES).comparisons[0].left
+    steps = parse(f"a + ({text}) <= 1e300", VARIABLES).comparisons[0].left
     table = np.array(rows)
     together = evaluate(steps, columns(a=table[:, 0], b=table[:, 1], c=table[:, 2]))
     spelled = text.replace("(2)", "(2.0)")
@@ -237,14 +249,18 @@ def test_python_computes_the_same_bits_for_one_design_and_for_many(text, rows):
 
 @given(expressions, numbers, numbers, numbers)
 def test_gradients_are_those_of_finite_differences(text, a, b, c):
-    steps = parse(f"a + {text} <= 1e300", VARIABLES).comparisons[0].left
+    steps = parse(f"a + ({text}) <= 1e300", VARIABLES).comparisons[0].left
     point, step = np.array([a, b, c]), 1e-6
     value, gradient = differentiate(steps, columns(a=a, b=b, c=c), list("abc"))
     for i in range(3):
         sides = [point + sign * step * np.eye(3)[i] for sign in (-2, -1, 1, 2)]
         far_low, low, high, far_high = (float(evaluate(steps, columns(a=x, b=y, c=z))[0]) for x, y, z in sides)
         slopes = [(value[0] - low) / step, (high - value[0]) / step, (far_high - far_low) / (4 * step)]
-        if not np.isfinite(slopes).all() or max(map(abs, slopes)) > 1e4 or np.ptp(slopes) > 1e-3 * (1 + abs(slopes[2])):
+        if (
+            not np.isfinite(slopes).all()
+            or max(abs(value[0]), *map(abs, slopes)) > 1e4
+            or np.ptp(slopes) > 1e-3 * (1 + abs(slopes[2]))
+        ):
             continue  # at a kink, next to a pole, or where differences are not to be trusted
         assert gradient[0, i] == pytest.approx(slopes[2], rel=1e-2, abs=1e-2)
 

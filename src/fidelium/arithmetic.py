@@ -83,7 +83,8 @@ def derivatives(name: str, arguments: Sequence[Values], result: Values) -> list[
         case "cos":
             return [-np.sin(first)]
         case _:  # a power: b a^(b-1) and a^b log a
-            return [second * np.power(first, second - 1), np.where(first > 0, result * np.log(np.abs(first)), 0.0)]
+            by_base = np.where(second == 0, 0.0, second * np.power(first, second - 1))
+            return [by_base, np.where(first > 0, result * np.log(np.abs(first)), 0.0)]
 
 
 def _each(function: Callable[..., float], *columns: Values) -> Values:

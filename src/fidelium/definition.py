@@ -72,6 +72,8 @@ class StudyDefinition:
     def __post_init__(self) -> None:
         with _about("strategy"):
             registry.check(self.strategy, self.strategy_options)
+            if self.constraints:
+                registry.check_constraints(self.strategy)
         with _about("seed"):
             if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
                 raise SettingError(f"seed must be a whole number >= 0, or None for a random one, got {self.seed!r}")

@@ -29,6 +29,7 @@ from fidelium.strategies.recipes import mf_gp_ucb
 from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Independent
 from fidelium.surrogates.gp.joint import GaussianProcess
+from fidelium.surrogates.warped import Warped
 
 X = jnp.array([0.3, 0.6])
 PLANE = SearchSpace({"a": Real(-1, 1), "b": Real(0, 2)})
@@ -247,7 +248,7 @@ def test_the_strategy_proposes_a_valid_new_query_and_the_same_again(ladder):
     ]
     history, whole = history_of(told, ladder), mf_gp_ucb()
     assert isinstance(whole.acquisition, Acquisition)
-    assert whole.surrogate == GaussianProcess(SMALL.family)
+    assert whole.surrogate == Warped(GaussianProcess(SMALL.family), shares_units=True)
     strategy = SurrogateStrategy(SMALL, ConfidenceSearch(FEW))
     query = strategy.propose(history, (), trial_key(0, len(told)))
     assert query == strategy.propose(history, (), trial_key(0, len(told)))

@@ -253,7 +253,7 @@ def test_a_strategy_proposes_a_valid_new_query_and_the_same_again(make):
     generator, rungs = np.random.default_rng(0), 2
     told = [((x, y), m, -((x - 0.6) ** 2) - y + 0.1 * m) for m in range(rungs) for x, y in generator.random((3, 2))]
     history, whole = history_of(told, rungs), make()
-    surrogate = GaussianProcess(whole.surrogate.family, starts=2, steps=20, frequencies=8)
+    surrogate = GaussianProcess(whole.surrogate.surrogate.family, starts=2, steps=20, frequencies=8)
     strategy = SurrogateStrategy(surrogate, type(whole.acquisition)(FEW), target_only=whole.target_only)
     assert isinstance(whole.acquisition, Acquisition)
     query = strategy.propose(history, (), trial_key(0, len(told)))

@@ -41,6 +41,7 @@ from fidelium.strategies.surrogate_strategy import SurrogateStrategy
 from fidelium.surrogates.gp.covariances import Convolved, ConvolvedProcesses, MixedProcesses
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, Rows
 from fidelium.surrogates.gp.joint import GaussianProcess, JointPosterior
+from fidelium.surrogates.warped import Warped
 
 NO_RIVALS = np.zeros((0, 1))
 
@@ -444,4 +445,4 @@ def test_a_posterior_that_is_no_joint_gaussian_is_refused(history_of, random_sta
 def test_the_strategy_is_a_convolved_process_with_predictive_entropy():
     strategy = mf_pes()
     assert isinstance(strategy.acquisition, PredictiveEntropySearch)
-    assert strategy.surrogate == GaussianProcess(Convolved())
+    assert strategy.surrogate == Warped(GaussianProcess(Convolved()))

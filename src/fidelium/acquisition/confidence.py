@@ -25,7 +25,8 @@ from fidelium.acquisition.maximise import search
 from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.base import Point, Posterior, Scalar, Success
+from fidelium.surrogates.runs import RunPosterior, value_and_success
 from fidelium.timing import stage
 
 START_SHARE = 0.01
@@ -63,16 +64,19 @@ class ConfidenceSearch:
 
     designs: Designs = Designs()
 
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
         """Designs by phi, with their fidelity.
 
         Raises:
-            SettingError: if the posterior's fidelities have different units.
+            SettingError: if the posterior's fidelities have different units, or outcomes are constrained.
         """
+        posterior, success = value_and_success(posterior)
         if len(set(posterior.scales())) > 1:
             raise SettingError("confidence bounds need fidelities in the same units; use a surrogate that shares them")
         with stage("search"):
-            found, root_beta = self._promising(posterior, history, key)
+            found, root_beta = self._promising(posterior, success, history, key)
             _, variances = marginals_at(posterior, np.stack([candidate.unit_x for candidate in found]))
             wide = root_beta * np.sqrt(variances) >= thresholds(posterior, history)
             # the first that is wide; gamma_M = 0, so there always is one
@@ -81,7 +85,9 @@ class ConfidenceSearch:
                 for candidate, m in zip(found, np.argmax(wide, axis=1), strict=True)
             ]
 
-    def _promising(self, posterior: Posterior, history: History, key: Key) -> tuple[list[Candidate], float]:
+    def _promising(
+        self, posterior: Posterior, success: Success | None, history: History, key: Key
+    ) -> tuple[list[Candidate], float]:
         """Designs by phi, and sqrt(beta): doubled, not as in the paper, while phi nowhere rises above the incumbent.
 
         That paper's beta is small: an overconfident model would ask the incumbent's neighbourhood for ever.
@@ -93,7 +99,8 @@ class ConfidenceSearch:
 
         def by_phi(root_beta: float) -> list[Candidate]:
             bound, starts = Bound(jnp.asarray(root_beta), zeta), self.designs.starts
-            return search(upper_bound, [(posterior, bound)], history, (target,), candidates, starts, log_worth=True)
+            known = [(posterior, bound)]
+            return search(upper_bound, known, history, (target,), candidates, starts, log_worth=True, success=success)
 
         found, largest = by_phi(root_beta), 2**_MOST_DOUBLED * root_beta
         # a candidate's worth is phi - log(cost)

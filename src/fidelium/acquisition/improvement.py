@@ -23,7 +23,7 @@ from fidelium.history import History
 from fidelium.numerics.normal import log_improvement
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Posterior, Scalar
-from fidelium.surrogates.runs import RunMember, RunPosterior
+from fidelium.surrogates.runs import RunMember, RunPosterior, value_and_success
 from fidelium.timing import stage
 
 _LEAST_CORRELATION = 1e-12
@@ -115,12 +115,14 @@ class ImprovementSearch:
         """Designs by log EI, or, where outcomes have limits, by the constrained one."""
         with stage("search"):
             best = best_target_value(posterior, history)
-            known: Sequence[Posterior | RunMember] = (posterior,)
-            worth, level = (target_optimism, 0.0) if best is None else (target_improvement, best)
+            known: Sequence[Posterior | RunMember]
             if isinstance(posterior, RunPosterior):
                 known = posterior.members()
                 worth = run_feasibility if best is None and history.constraints else run_improvement
                 level = 0.0 if best is None else best
+            else:
+                known = (posterior,)
+                worth, level = (target_optimism, 0.0) if best is None else (target_improvement, best)
             candidates = self.designs.around(history, incumbents(history), key)
             starts, highest = self.designs.starts, (max(fidelities),)
             members = [(each, jnp.asarray(level)) for each in known]
@@ -137,11 +139,16 @@ class AugmentedImprovementSearch:
 
     designs: Designs = Designs()
 
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
-        """Queries by log AEI; the constant C_M is left out."""
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
+        """Queries by log AEI; the constant C_M is left out.
+
+        Raises:
+            SettingError: if outcomes are constrained.
+        """
+        posterior, success = value_and_success(posterior)
         with stage("search"):
-            worth, best = augmented_improvement, jnp.asarray(effective_best(posterior, history))
-            candidates = self.designs.around(history, incumbents(history), key)
-            return search(
-                worth, [(posterior, best)], history, fidelities, candidates, self.designs.starts, log_worth=True
-            )
+            worth, known = augmented_improvement, [(posterior, jnp.asarray(effective_best(posterior, history)))]
+            candidates, starts = self.designs.around(history, incumbents(history), key), self.designs.starts
+            return search(worth, known, history, fidelities, candidates, starts, log_worth=True, success=success)

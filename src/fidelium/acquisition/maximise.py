@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -18,12 +18,13 @@ from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import ValueAndGradient
-from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.base import Point, Posterior, Scalar, Success
+from fidelium.surrogates.runs import RunMember
 
-Worth = Callable[[Posterior, Any, Point, Any], Scalar]
+Worth = Callable[[Any, Any, Point, Any], Scalar]
 """What a query (x, m) is worth before its cost is counted, from the posterior, a context (a pytree), x and m."""
 
-Member = tuple[Posterior, Any]
+Member = tuple[Posterior | RunMember, Any]
 """A posterior and the context of its worth, such as samples of the target's maximum."""
 
 
@@ -39,6 +40,7 @@ def search(
     log_worth: bool = False,
     together: bool = False,
     tiny: bool = False,
+    success: Success | None = None,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
@@ -58,7 +60,11 @@ def search(
             on ladders of more than three, each from fewer starts, so that all climbs take about as long.
         tiny: whether worths may be tiny everywhere, as before any feasible design is known: the climbs then see them as
             shares of the largest one at their starts.
+        success: beliefs about success, for a worth that knows nothing of failures: it is then multiplied by the
+            probability that a run at (x, m), and one of the target at x, succeed.
     """
+    if success is not None:
+        worth, members = _if_it_succeeds(worth, log_worth), [(each, (context, success)) for each, context in members]
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
@@ -107,6 +113,18 @@ def _climbed(
     return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
 
 
+@cache  # the same function for the same worth: it is compiled once
+def _if_it_succeeds(worth: Worth, log_worth: bool) -> Worth:
+    """A worth times the probability that a run at (x, m) and one of the target at x succeed."""
+
+    def weighed(posterior: Any, context: tuple[Any, Success], x: Point, fidelity: Any) -> Scalar:
+        own, success = context
+        value, (here, target, _) = worth(posterior, own, x, fidelity), success.pair(x, fidelity)
+        return value + jnp.log(here * target) if log_worth else value * here * target
+
+    return weighed
+
+
 def _as_shares(climb: ValueAndGradient, largest: float) -> ValueAndGradient:
     """A worth and its gradient in units of a largest worth."""
     unit = largest if largest > 0 else 1.0
@@ -132,7 +150,12 @@ def _best_distinct(x: NDArray[np.float64], worths: NDArray[np.float64], count: i
 
 @partial(quick_jit, static_argnums=(0, 1, 2))
 def _worths(
-    worth: Worth, fidelities: Sequence[int], together: bool, posterior: Posterior, context: Any, x: Float[Array, "n d"]
+    worth: Worth,
+    fidelities: Sequence[int],
+    together: bool,
+    posterior: Posterior | RunMember,
+    context: Any,
+    x: Float[Array, "n d"],
 ) -> Float[Array, "n m"]:
     def one(x: Point) -> Float[Array, " m"]:
         if together:
@@ -147,7 +170,7 @@ def _worth_and_gradient(
     worth: Worth,
     fidelity: int | None,
     fidelities: Int[np.ndarray | Array, " r"],
-    posterior: Posterior,
+    posterior: Posterior | RunMember,
     context: Any,
     x: Float[Array, "r d"],
 ) -> tuple[Float[Array, " r"], Float[Array, "r d"]]:

@@ -35,6 +35,7 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Posterior, Scalar
 from fidelium.surrogates.gp.exact import ExactGP, Values
+from fidelium.surrogates.runs import RunPosterior, value_and_success
 from fidelium.timing import stage
 
 SLACK_VAR = 1e-6
@@ -244,12 +245,15 @@ class PredictiveEntropySearch:
     designs: Designs = Designs()
     rivals: int = 64
 
-    def rank(self, posterior: Posterior, history: History, fidelities: Sequence[int], key: Key) -> list[Candidate]:
+    def rank(
+        self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
+    ) -> list[Candidate]:
         """Queries by gain per cost.
 
         Raises:
-            SettingError: if the posterior is not a Gaussian process.
+            SettingError: if the posterior is not a Gaussian process, or outcomes are constrained.
         """
+        posterior, success = value_and_success(posterior)
         needed = "predictive entropy search needs a surrogate with jointly Gaussian values (such as GaussianProcess)"
         process = require_protocol(posterior, ProcessPosterior, needed).process
         star_key, search_key = key.split(2)
@@ -261,7 +265,8 @@ class PredictiveEntropySearch:
         with stage("search"):
             centres = np.concatenate([incumbents(history), unit_x])
             candidates = self.designs.around(history, centres, search_key)
-            return search(predictive_gain, [(posterior, context)], history, fidelities, candidates, self.designs.starts)
+            known, starts = [(posterior, context)], self.designs.starts
+            return search(predictive_gain, known, history, fidelities, candidates, starts, success=success)
 
 
 def _best(seen: Observations, most: int) -> NDArray[np.float64]:

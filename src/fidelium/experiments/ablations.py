@@ -21,6 +21,12 @@ from fidelium.surrogates.learning import LOWEST, Prior
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.features import CosineFamily
 from fidelium.surrogates.stacked_dnn.priors import Kind, LayerParameters, RelationParameters, layer_prior
+from fidelium.surrogates.warped import Warped
+
+
+def without_warp() -> DnnMfbo:
+    """Values with long tails are not bent."""
+    return replace(dnn_mfbo(), surrogate=ClosedFormStack())
 
 
 def without_cheap_queries() -> DnnMfbo:
@@ -94,7 +100,7 @@ def without_noise_in_gain() -> DnnMfbo:
 
 
 def _with_stack(stack: ClosedFormStack, draws: int = 5) -> DnnMfbo:
-    return replace(_with_search(draws=draws), surrogate=stack)
+    return replace(_with_search(draws=draws), surrogate=Warped(stack))
 
 
 def _with_family(family: CosineFamily) -> DnnMfbo:

@@ -22,6 +22,7 @@ _PEERS = {
 """Name -> module, class, and the package that must be installed."""
 
 _ABLATIONS = (
+    "without-warp",
     "without-cheap-queries",
     "without-versions",
     "without-doubt",

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from itertools import accumulate
 from typing import Any
 
 import plotly.graph_objects as go
 
+from fidelium.feasibility import judged
 from fidelium.history import Trial, TrialState
 from fidelium.plots.slices import add_slice_keys, add_slices, compute_slices
 from fidelium.plots.style import (
     INK,
     Panel,
+    add_feasibility_keys,
     add_fidelity_keys,
     add_heading,
     add_key,
+    feasibility_colours,
     fidelity_styles,
     new_figure,
     title_of,
@@ -42,6 +46,7 @@ def convergence(study: Study, optimum: float | None = None, width: int = 800, he
     add_convergence(figure, study, optimum, Panel(1, (0, 1), (0.3, 1)), Panel(2, (0, 1), (0, 0.2)))
     add_fidelity_keys(figure, study.ladder)
     add_convergence_keys(figure)
+    add_feasibility_keys(figure, study)
     return figure
 
 
@@ -68,6 +73,7 @@ def overview(
     add_fidelity_keys(figure, study.ladder)
     add_convergence_keys(figure)
     add_slice_keys(figure, truth=problem is not None)
+    add_feasibility_keys(figure, study)
     return figure
 
 
@@ -77,8 +83,8 @@ class Curve:
 
     Args:
         spent: total cost spent when each trial was handed out, in the order of the trials.
-        steps: (cost, best value so far), at the start and whenever a target query ended.
-        targets: the done trials at the target, with the cost spent by then.
+        steps: (cost, best value so far), at the start and whenever a feasible target query ended.
+        targets: the done trials at the target, feasible or not, with the cost spent by then.
     """
 
     spent: tuple[float, ...]
@@ -97,8 +103,9 @@ def curve(study: Study) -> Curve:
         and trial.fidelity.name == study.ladder.target.name
         and study.space.contains(trial.params)
     )
-    best = accumulate((sign * (trial.value or 0.0) for _, trial in done), max)
-    return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(done, best, strict=True)), done)
+    feasible = [(cost, trial) for cost, trial in done if trial.feasible]
+    best = accumulate((sign * (trial.value or 0.0) for _, trial in feasible), max)
+    return Curve(spent, tuple((cost, sign * value) for (cost, _), value in zip(feasible, best, strict=True)), done)
 
 
 def add_convergence(figure: go.Figure, study: Study, optimum: float | None, top: Panel, strip: Panel) -> None:
@@ -132,7 +139,7 @@ def _value_axis(study: Study, course: Curve, optimum: float | None) -> dict[str,
     target = study.ladder.target.name
     if optimum is None:
         return {"title": {"text": f"value at {target}"}}
-    regrets = [_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets] or [1.0]
+    regrets = [_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets if trial.feasible] or [1.0]
     axis = {"title": {"text": f"simple regret at {target}"}, "type": "log", "exponentformat": "power"}
     return axis | {"dtick": 1} if max(regrets) > 100 * min(regrets) else axis
 
@@ -149,12 +156,15 @@ def _add_staircase(figure: go.Figure, study: Study, course: Curve, optimum: floa
         **panel.axes,
     )
     style = fidelity_styles(study.ladder)[-1]
+    # an infeasible trial has no regret: it may be better than the optimum
+    targets = [(cost, trial) for cost, trial in course.targets if optimum is None or trial.feasible]
+    colour = feasibility_colours(study, style, [trial for _, trial in targets])
     figure.add_scatter(
-        x=[cost for cost, _ in course.targets],
-        y=[_shown(study, optimum, trial.value or 0.0) for _, trial in course.targets],
+        x=[cost for cost, _ in targets],
+        y=[_shown(study, optimum, trial.value or 0.0) for _, trial in targets],
         mode="markers",
-        marker={"color": style.colour, "symbol": style.symbol, "size": 9, "line": {"color": "white", "width": 1}},
-        text=[_hover(trial) for _, trial in course.targets],
+        marker={"color": colour, "symbol": style.symbol, "size": 9, "line": {"color": "white", "width": 1}},
+        text=[_hover(trial) for _, trial in targets],
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
         name=style.label,
@@ -172,7 +182,7 @@ def _add_strip(figure: go.Figure, study: Study, course: Curve, panel: Panel) -> 
             y=[m] * len(same),
             mode="markers",
             marker={
-                "color": style.colour,
+                "color": feasibility_colours(study, style, [trial for _, trial in same]),
                 "symbol": ["x" if each else style.symbol for each in failed],
                 "size": 7,
                 "opacity": 0.7,
@@ -188,7 +198,11 @@ def _add_strip(figure: go.Figure, study: Study, course: Curve, panel: Panel) -> 
 def _hover(trial: Trial) -> str:
     outcome = str(trial.state) if trial.value is None else f"{trial.value:.6g}"
     params = "<br>".join(f"{name} = {_number(value)}" for name, value in trial.params.items())
-    return f"trial {trial.number} at {trial.fidelity.name}: {outcome}<br>{params}"
+    limits = {each.name: each.text for each in judged(trial)}
+    outcomes = (limits.get(name) or f"{name} {value:.6g}" for name, value in trial.outcomes.items())
+    judged_as = " (infeasible)" if trial.feasible is False else ""
+    lines = "<br>".join([params, *map(escape, outcomes)])
+    return f"trial {trial.number} at {trial.fidelity.name}: {outcome}{judged_as}<br>{lines}"
 
 
 def _number(value: object) -> str:

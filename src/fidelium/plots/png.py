@@ -154,6 +154,7 @@ def _draw_markers(axes: Axes, x: Any, y: Any, marker: Any) -> Artist:
     """All markers of a trace; one call per symbol, since matplotlib draws one symbol at a time."""
     symbols = np.array([marker.symbol] * len(x) if isinstance(marker.symbol, str) else marker.symbol, dtype=object)
     opacity: Any = np.broadcast_to(1.0 if marker.opacity is None else np.asarray(marker.opacity, dtype=float), len(x))
+    colours: Any = marker.color if isinstance(marker.color, str) else np.array(marker.color, dtype=object)
     drawn: Artist | None = None
     for symbol in dict.fromkeys(symbols) or [marker.symbol]:
         chosen = symbols == symbol
@@ -162,7 +163,7 @@ def _draw_markers(axes: Axes, x: Any, y: Any, marker: Any) -> Artist:
             np.asarray(y, dtype=float)[chosen],
             s=(marker.size * _POINTS) ** 2,
             marker=_MARKERS[symbol if isinstance(symbol, str) else "circle"],
-            c=marker.color,
+            c=colours if isinstance(colours, str) else list(colours[chosen]),
             alpha=opacity[chosen] if len(x) else None,
             edgecolors=marker.line.color or "none",
             linewidths=(marker.line.width or 0) * _POINTS,

@@ -11,14 +11,18 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
+from fidelium.history import Trial
 from fidelium.plots.style import (
+    FAILED,
     FAINT,
     INK,
     FidelityStyle,
     Panel,
+    add_feasibility_keys,
     add_fidelity_keys,
     add_heading,
     add_key,
+    feasibility_colours,
     fidelity_styles,
     new_figure,
     title_of,
@@ -48,6 +52,8 @@ class Slice:
         seen_x: where observations near the slice are on the axis.
         seen_y: their values.
         seen_distance: how far they are from the slice, in the unit cube.
+        seen_trials: the trials that observed them.
+        failed_x: where failed runs near the slice are on the axis.
     """
 
     name: str
@@ -58,6 +64,8 @@ class Slice:
     seen_x: NDArray[np.float64]
     seen_y: NDArray[np.float64]
     seen_distance: NDArray[np.float64]
+    seen_trials: tuple[Trial, ...] = ()
+    failed_x: tuple[float, ...] = ()
 
 
 def slices(
@@ -87,6 +95,7 @@ def slices(
     add_slices(figure, study, compute_slices(study, names, problem, points), first=1, x=(0, 1), y=(0, 1))
     add_fidelity_keys(figure, study.ladder)
     add_slice_keys(figure, truth=problem is not None)
+    add_feasibility_keys(figure, study)
     return figure
 
 
@@ -132,7 +141,9 @@ def add_slices(
         for column, each in enumerate(row):
             panel = Panel(first + m * len(row) + column, widths[column], heights[m])
             parameter = study.space.parameters[each.name]
-            _draw_model(figure, panel, each, fidelity_styles(study.ladder)[m])
+            style = fidelity_styles(study.ladder)[m]
+            _draw_model(figure, panel, each, style, feasibility_colours(study, style, each.seen_trials))
+            _draw_failures(figure, panel, each, low)
             _draw_line_at(figure, panel, _position(parameter, centre[each.name]), (low, high))
             y_axis = {"range": [low, high], "nticks": 5, "showticklabels": column == 0}
             title = {"text": f"value at {study.ladder[m].name}" if column == 0 else ""}
@@ -159,30 +170,45 @@ def _slice(study: Study, centre: Params, name: str, fidelity: str, problem: Prob
         x = np.stack([x - 0.5, x + 0.5], axis=1).ravel()
         mean, std, true = (np.repeat(each, 2) for each in curves)
         curves = (mean, std, true)
-    return Slice(name, x, *curves, *_seen_near(study, centre, name, fidelity))
+    near = _near(study, centre, name, fidelity)
+    seen = [(distance, trial) for distance, trial in near if trial.is_observation]
+    return Slice(
+        name,
+        x,
+        *curves,
+        seen_x=np.array([_position(parameter, trial.params[name]) for _, trial in seen], dtype=float),
+        seen_y=np.array([trial.value for _, trial in seen], dtype=float),
+        seen_distance=np.array([distance for distance, _ in seen], dtype=float),
+        seen_trials=tuple(trial for _, trial in seen),
+        failed_x=tuple(_position(parameter, trial.params[name]) for _, trial in near if trial.design_failed),
+    )
 
 
-def _seen_near(
-    study: Study, centre: Params, name: str, fidelity: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Position, value and distance of the observations near the slice, the nearest last so that it is drawn on top.
+def _near(study: Study, centre: Params, name: str, fidelity: str) -> list[tuple[float, Trial]]:
+    """The trials near the slice with their distances, the nearest last so that it is drawn on top.
 
-    Observations outside of the present bounds are not shown.
+    Those outside of the present bounds are not shown.
     """
-    parameter = study.space.parameters[name]
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, Trial]] = []
     for trial in study.trials:
-        at_fidelity = trial.is_observation and trial.fidelity.name == fidelity
-        if at_fidelity and trial.value is not None and study.space.contains(trial.params):
+        if trial.fidelity.name == fidelity and study.space.contains(trial.params):
             on_slice = study.space.encode(centre | {name: trial.params[name]})
             distance = float(np.max(np.abs(study.space.encode(trial.params) - on_slice)))
             if distance <= _NEAR:
-                found.append((distance, _position(parameter, trial.params[name]), trial.value))
-    ordered = np.array(sorted(found, reverse=True)).reshape(-1, 3)
-    return ordered[:, 1], ordered[:, 2], ordered[:, 0]
+                found.append((distance, trial))
+    return sorted(found, key=lambda pair: pair[0], reverse=True)
 
 
-def _draw_model(figure: go.Figure, panel: Panel, each: Slice, style: FidelityStyle) -> None:
+def _draw_failures(figure: go.Figure, panel: Panel, each: Slice, y: float) -> None:
+    """Mark failed runs on the axis: they have no value."""
+    if each.failed_x:
+        marker = {"color": FAINT, "symbol": "x", "size": 8}
+        x, on_axis = list(each.failed_x), [y] * len(each.failed_x)
+        drawn: dict[str, Any] = {"mode": "markers", "marker": marker, "cliponaxis": False}
+        figure.add_scatter(x=x, y=on_axis, name=FAILED, showlegend=False, **drawn, **panel.axes)
+
+
+def _draw_model(figure: go.Figure, panel: Panel, each: Slice, style: FidelityStyle, colours: str | list[str]) -> None:
     edge: dict[str, Any] = {"x": each.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     figure.add_scatter(y=each.mean + 2 * each.std, showlegend=False, **edge, **panel.axes)
     filled = {"fill": "tonexty", "fillcolor": translucent(style.colour, 0.18)}
@@ -194,7 +220,7 @@ def _draw_model(figure: go.Figure, panel: Panel, each: Slice, style: FidelitySty
             x=each.x, y=each.truth, mode="lines", line=_TRUTH, name="truth", showlegend=False, **panel.axes
         )
     marker = {
-        "color": style.colour,
+        "color": colours,
         "symbol": style.symbol,
         "size": 8,
         "opacity": 1.0 - 0.85 * each.seen_distance / _NEAR,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
 from fidelium.fidelity import FidelityLadder
+from fidelium.history import Trial
 from fidelium.problems import Problem
 from fidelium.study import Study
 
@@ -19,6 +20,10 @@ _SYMBOLS = ("circle", "square", "triangle-up", "cross", "triangle-down")
 
 INK = "#222222"
 FAINT = "#8A8A8A"
+FAILED = "failed"
+"""The name of the marks of failed runs."""
+
+_GREY = "#B0B0B0"
 _GRID = "#E6E6E6"
 _FONT = 14
 
@@ -139,6 +144,22 @@ def add_heading(figure: go.Figure, text: str, x: float) -> None:
 def add_key(figure: go.Figure, name: str, **drawn: Any) -> None:
     """Add a legend entry; traces with data stay out of the legend, so that each entry appears once."""
     figure.add_scatter(x=[None], y=[None], name=name, showlegend=True, xaxis="x", yaxis="y", **drawn)
+
+
+def feasibility_colours(study: Study, style: FidelityStyle, trials: Sequence[Trial]) -> str | list[str]:
+    """The colour of the markers of these trials: the fidelity's, grey where a constraint is violated."""
+    if not study.definition.constraints:
+        return style.colour
+    return [_GREY if trial.feasible is False else style.colour for trial in trials]
+
+
+def add_feasibility_keys(figure: go.Figure, study: Study) -> None:
+    """Add infeasible trials to the legend, if there are constraints, and failed ones, if a slice marks one."""
+    marker = {"symbol": "circle", "size": 10}
+    if study.definition.constraints:
+        add_key(figure, "infeasible", mode="markers", marker=marker | {"color": _GREY})
+    if any(trace.name == FAILED for trace in figure.data):
+        add_key(figure, FAILED, mode="markers", marker=marker | {"color": FAINT, "symbol": "x"})
 
 
 def add_fidelity_keys(figure: go.Figure, ladder: FidelityLadder) -> None:

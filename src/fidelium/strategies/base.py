@@ -59,7 +59,8 @@ class Model(Protocol):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Posterior mean and standard deviation at points `(n, d)` and a fidelity's position.
 
-        Of the objective, or of the outcome of the constraint at this position.
+        Of the objective, or of the outcome of the constraint at this position. Where values were bent: the median, and
+        half of the width of the interval of 68 %.
         """
         ...
 

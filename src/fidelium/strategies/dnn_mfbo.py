@@ -27,7 +27,7 @@ from fidelium.strategies.surrogate_strategy import (
     require_target,
 )
 from fidelium.surrogates.base import JointlyGaussian, Posterior, Surrogate
-from fidelium.surrogates.runs import fit_runs
+from fidelium.surrogates.runs import RunPosterior, fit_runs
 from fidelium.surrogates.stacked_dnn.architecture import StackArchitecture
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.warped import Warped
@@ -46,6 +46,7 @@ class DnnMfbo:
         target_only: whether only the target is ever asked.
         reserve_last: whether the last affordable query at the target is kept for the design of the highest mean.
         steady: the key of the surrogate's random parts, the same in every step; None: new ones in each.
+        value_only: whether constraints and failures are left to the study: the paper has neither.
     """
 
     surrogate: Surrogate[Posterior]
@@ -53,6 +54,7 @@ class DnnMfbo:
     target_only: bool = False
     reserve_last: bool = False
     steady: Key | None = None
+    value_only: bool = False
 
     @jax_session()
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
@@ -70,7 +72,7 @@ class DnnMfbo:
 
         # line 1, and in later steps line 6: learn the stack, eq. (4) joint-prob, on the data
         with stage("fit"):
-            posterior = fit_runs(self.surrogate, history, self.steady or fit_key)
+            posterior = self._fit(history, self.steady or fit_key)
             posterior = condition_on_unseen(posterior, history, pending)  # queries still running; not in the paper
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights
@@ -86,7 +88,13 @@ class DnnMfbo:
         Raises:
             NoDataError: if nothing has been observed yet.
         """
-        return fitted_model(self.surrogate, self.steady, history, key)
+        return fitted_model(self._fit, self.steady, history, key)
+
+    def _fit(self, history: History, key: Key) -> Posterior | RunPosterior:
+        """What is known of a run: its value, and, not in the paper, the outcomes that have limits, and success."""
+        return (
+            self.surrogate.fit(history.observations, key) if self.value_only else fit_runs(self.surrogate, history, key)
+        )
 
     def _fidelities(self, history: History) -> Sequence[int]:
         """The fidelities to consider; those that leave enough for the last target query, if it is reserved."""
@@ -144,4 +152,5 @@ def _paper(architecture: StackArchitecture | None) -> DnnMfbo:
 
     designs = Designs(pool=10, local=0, starts=10)
     acquisition = EntropySearch(paper_gain, draws=10, draw_starts=10, designs=designs, raise_to_incumbent=False)
-    return DnnMfbo(VariationalStack() if architecture is None else VariationalStack.of(architecture), acquisition)
+    stack = VariationalStack() if architecture is None else VariationalStack.of(architecture)
+    return DnnMfbo(stack, acquisition, value_only=True)

@@ -37,12 +37,14 @@ class _Entry:
         factory: the function that makes it.
         options: its keyword arguments, each with a check that raises a `SettingError`.
         uses_initial: whether the factory also takes the sizes of the initial design, as `initial`.
+        constraints: whether it takes constraints on outcomes.
     """
 
     module: str
     factory: str
     options: Mapping[str, Callable[[object], None]]
     uses_initial: bool = False
+    constraints: bool = True
 
 
 def _check_architecture(value: object) -> None:
@@ -56,19 +58,23 @@ def _check_architecture(value: object) -> None:
     )
 
 
-def _recipe(factory: str) -> _Entry:
-    return _Entry("fidelium.strategies.recipes", factory, {})
+def _recipe(factory: str, *, constraints: bool = True) -> _Entry:
+    return _Entry("fidelium.strategies.recipes", factory, {}, constraints=constraints)
 
 
 _ENTRIES = {
     "dnn-mfbo": _Entry("fidelium.strategies.dnn_mfbo", "dnn_mfbo", {}),
     "dnn-mfbo-paper": _Entry(
-        "fidelium.strategies.dnn_mfbo", "dnn_mfbo_paper", {"architecture": _check_architecture}, uses_initial=True
+        "fidelium.strategies.dnn_mfbo",
+        "dnn_mfbo_paper",
+        {"architecture": _check_architecture},
+        uses_initial=True,
+        constraints=False,
     ),
     "mf-mes": _recipe("mf_mes"),
-    "mf-pes": _recipe("mf_pes"),
-    "mf-gp-ucb": _recipe("mf_gp_ucb"),
-    "mf-sko": _recipe("mf_sko"),
+    "mf-pes": _recipe("mf_pes", constraints=False),
+    "mf-gp-ucb": _recipe("mf_gp_ucb", constraints=False),
+    "mf-sko": _recipe("mf_sko", constraints=False),
     "mtnn-bo": _recipe("mtnn_bo"),
     "sf-mes": _recipe("sf_mes"),
     "sf-ei": _recipe("sf_ei"),
@@ -110,6 +116,17 @@ def check(strategy: object, options: object = None) -> None:
             has = f"it has {', '.join(map(repr, known))}" if known else "it has none"
             raise SettingError(f"strategy {strategy!r} has no option {name!r}; {has}")
         known[name](value)
+
+
+def check_constraints(strategy: object) -> None:
+    """Check that a named strategy takes constraints on outcomes.
+
+    Raises:
+        SettingError: if it does not; the message names those that do.
+    """
+    if isinstance(strategy, str) and not _ENTRIES[strategy].constraints:
+        able = ", ".join(name for name, entry in _ENTRIES.items() if entry.constraints)
+        raise SettingError(f"strategy {strategy!r} takes no constraints on outcomes; these do: {able}")
 
 
 def check_extras(strategy: object, options: Mapping[str, Any]) -> None:

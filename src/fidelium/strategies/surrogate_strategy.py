@@ -6,9 +6,9 @@ below it are shared with `dnn_mfbo.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class SurrogateStrategy:
         Raises:
             NoDataError: if nothing has been observed yet.
         """
-        return fitted_model(self.surrogate, STEADY, history, key)
+        return fitted_model(partial(fit_runs, self.surrogate), STEADY, history, key)
 
 
 def has_data(history: History) -> bool:
@@ -93,10 +93,9 @@ def random_query(history: History, pending: Sequence[Query], fidelity: int, key:
     return Query(history.space.decode(unasked_point(history, pending, fidelity, key)), fidelity)
 
 
-R = TypeVar("R", bound=Posterior | RunPosterior)
-
-
-def condition_on_unseen(posterior: R, history: History, pending: Sequence[Query]) -> R:
+def condition_on_unseen(
+    posterior: Posterior | RunPosterior, history: History, pending: Sequence[Query]
+) -> Posterior | RunPosterior:
     """Condition on fantasy observations of the queries that are running or failed, so that they are not asked again.
 
     A failure that a model of success learns from is not among them: it says nothing about the value.
@@ -105,8 +104,18 @@ def condition_on_unseen(posterior: R, history: History, pending: Sequence[Query]
     return posterior.given(history.encode(unseen), [query.fidelity for query in unseen]) if unseen else posterior
 
 
-def fitted_model(surrogate: Surrogate[Posterior], steady: Key | None, history: History, key: Key) -> PosteriorModel:
+Fit = Callable[[History, Key], Posterior | RunPosterior]
+"""How a strategy learns."""
+
+
+def fitted_model(fit: Fit, steady: Key | None, history: History, key: Key) -> PosteriorModel:
     """The surrogate fitted to the history, failed queries included, as the study sees it.
+
+    Args:
+        fit: how it is learned.
+        steady: the key of its random parts, None for one that comes from `key`.
+        history: the observations.
+        key: of the search for the recommended design.
 
     Raises:
         NoDataError: if nothing has been observed yet.
@@ -114,7 +123,7 @@ def fitted_model(surrogate: Surrogate[Posterior], steady: Key | None, history: H
     if not has_data(history):
         raise NoDataError("no trial is done yet, so there is nothing to fit a model to; run or add a trial first")
     fit_key, search_key = key.split(2)
-    posterior = fit_runs(surrogate, history, steady or fit_key)
+    posterior = fit(history, steady or fit_key)
     return PosteriorModel(condition_on_unseen(posterior, history, ()), history, search_key)
 
 

@@ -94,11 +94,11 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
     settings = [
         f"{what}: {before} -> {now}"
         for what, before, now in (
-            ("parameter constraints", _constraints_text(stored), _constraints_text(new)),
+            ("parameter constraints", _listed(stored.space.constraints), _listed(new.space.constraints)),
             ("strategy", _strategy_text(stored), _strategy_text(new)),
             ("seed", str(stored.seed), str(new.seed)),
             ("initial design", _initial_text(stored), _initial_text(new)),
-            ("constraints", _constraints_text(stored), _constraints_text(new)),
+            ("constraints", _listed(stored.constraints), _listed(new.constraints)),
             ("model of failures", _switch(stored.failures_teach), _switch(new.failures_teach)),
             ("timeouts as failures of the design", _switch(stored.timeouts_teach), _switch(new.timeouts_teach)),
         )
@@ -153,8 +153,8 @@ def _check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
                 )
 
 
-def _constraints_text(definition: StudyDefinition) -> str:
-    return ", ".join(map(str, definition.constraints)) or "none"
+def _listed(constraints: Iterable[object]) -> str:
+    return ", ".join(map(str, constraints)) or "none"
 
 
 def _switch(on: bool) -> str:
@@ -192,10 +192,6 @@ def _choice_differences(old: Categorical, new: Categorical) -> tuple[list[object
     removed: list[object] = [choice for choice in old.choices if not now.contains({"it": choice})]
     added: list[object] = [choice for choice in new.choices if not before.contains({"it": choice})]
     return removed, added
-
-
-def _constraints_text(definition: StudyDefinition) -> str:
-    return ", ".join(definition.space.constraints) or "none"
 
 
 def _strategy_text(definition: StudyDefinition) -> str:

@@ -23,6 +23,7 @@ from fidelium.errors import (
     SettingError,
     SpaceError,
     TrialError,
+    UnknownNameError,
 )
 from fidelium.execution.base import Objective
 from fidelium.execution.executors import evaluator_for_executor, local_executor
@@ -444,10 +445,11 @@ class Study:
         return isinstance(self._chooser.strategy, Modelled)
 
     def recommend(self) -> RecommendedDesign:
-        """The best design observed at the target, or a new one that is better with good probability.
+        """The best feasible design observed at the target, or a new one that is better with good probability.
 
         It comes with its observed value where the model finds that runs repeat, else with the posterior mean and
-        standard deviation of the target.
+        standard deviation of the target; and with the probability that a run there succeeds and meets all constraints.
+        A new design is recommended only if that probability is at least 90 %, or no feasible design is known.
 
         Raises:
             NoDataError: if nothing was observed yet.
@@ -456,29 +458,55 @@ class Study:
         seen = self.history().best_trial_at(np.asarray(choice.unit_x))
         params = self.space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
         number = None if seen is None else seen.number
-        return RecommendedDesign(params, self.direction.sign * float(choice.mean), float(choice.std), number)
+        mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
+        return RecommendedDesign(params, mean, float(choice.std), number, chance)
 
     def predict(
-        self, designs: Sequence[Mapping[str, Any]], fidelity: str | Fidelity | None = None
+        self,
+        designs: Sequence[Mapping[str, Any]],
+        fidelity: str | Fidelity | None = None,
+        outcome: str | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The model's mean and standard deviation of the objective, in the user's units.
+        """The model's mean and standard deviation of the objective or of an outcome, in the user's units.
+
+        Where the model has bent values with a long tail, it is the median that is given, and half of the width of the
+        interval of 68 % about it.
 
         Args:
             designs: a list of parameter values.
             fidelity: a fidelity's name, the target if None.
+            outcome: the name of an outcome, the objective if None. An outcome without a constraint gets a model of its
+                own, if every observation has it.
 
         Raises:
             SpaceError: if a design is outside of the bounds; it may violate constraints.
             FidelityError: if the fidelity is unknown.
+            UnknownNameError: if there is no such outcome.
             NoDataError: if nothing was observed yet.
         """
-        if isinstance(designs, Mapping):
-            raise SpaceError("predict takes a list of designs, got one design; write predict([params])")
         position = len(self.ladder) - 1 if fidelity is None else self.ladder.index(fidelity)
-        points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
-        unit_x = np.array(points).reshape(len(points), self.space.dimension)
-        mean, std = self._fitted().predict(unit_x, position)
-        return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
+        unit_x = self._encoded("predict", designs)
+        if outcome is None:
+            mean, std = self._fitted().predict(unit_x, position)
+            return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
+        names = [each.name for each in self._definition.constraints]
+        if outcome in names:
+            return self._fitted().predict(unit_x, position, names.index(outcome))
+        return self._model_of(outcome).predict(unit_x, position)
+
+    def feasibility(self, designs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """The probability that a run at the target succeeds and meets all constraints, for each design.
+
+        Args:
+            designs: a list of parameter values.
+
+        Raises:
+            SpaceError: if a design is outside of the bounds; one that violates a known constraint has probability 0.
+            NoDataError: if nothing was observed yet.
+        """
+        unit_x = self._encoded("feasibility", designs)
+        known = np.array([self.space.contains(params) for params in designs], dtype=float)
+        return known * self._fitted().feasibility(unit_x)
 
     def to_dataframe(self) -> pd.DataFrame:
         """All trials as a table with the columns of `fidelium export`.
@@ -521,6 +549,27 @@ class Study:
         if not record.state.is_pending:
             raise TrialError(f"trial {record.number} is already finished ({ending(record)}); ask for a new one")
         return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
+
+    def _encoded(self, method: str, designs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """The designs as rows of the unit cube."""
+        if isinstance(designs, Mapping):
+            raise SpaceError(f"{method} takes a list of designs, got one design; write {method}([params])")
+        points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
+        return np.array(points).reshape(len(points), self.space.dimension)
+
+    def _model_of(self, outcome: str) -> Model:
+        """A model of an outcome that no constraint names, as if it were the objective."""
+        finished = [trial for trial in self.snapshot().finished if trial.is_observation]
+        with_it = tuple(
+            replace(trial, value=trial.outcomes[outcome]) for trial in finished if outcome in trial.outcomes
+        )
+        if not with_it or len(with_it) < len(finished):
+            known = sorted({name for trial in finished for name in trial.outcomes})
+            raise UnknownNameError(
+                f"{len(with_it)} of {len(finished)} observations have an outcome {outcome!r}; known are {known}"
+            )
+        history = History(self.space, self.ladder, Direction.MAXIMIZE, with_it)
+        return self._chooser.fitted(history, len(with_it))
 
     def _fitted(self) -> Model:
         """The model of all finished trials, kept until they change."""

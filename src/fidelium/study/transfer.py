@@ -138,7 +138,7 @@ def _misfit(trial: Trial, new: StudyDefinition, fixed: Mapping[str, Any]) -> str
     for each in new.constraints:
         if each.name not in trial.outcomes:
             return f"without the outcome {each.name!r}, which a constraint of the new study names"
-    every = trial.params | fixed
+    every = {**trial.params, **fixed}
     if not new.space.contains({name: every[name] for name in new.space.names}):
         return "violating a parameter constraint of the new study"
     return None

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.numerics.normal import bivariate_excess
 from fidelium.numerics.scaling import Scale
@@ -172,6 +173,19 @@ def fit_runs(
         taught = (success or SuccessModel()).fit(succeeded, failed, key)
     limits = tuple((each.lower, each.upper) for each in history.constraints)
     return RunPosterior(value, tuple(outcomes), limits, taught)
+
+
+def value_and_success(posterior: Posterior | RunPosterior) -> tuple[Posterior, Success | None]:
+    """The posterior of the value alone, and of success: for acquisitions that take no constraints.
+
+    Raises:
+        SettingError: if outcomes are constrained.
+    """
+    if not isinstance(posterior, RunPosterior):
+        return posterior, None
+    if posterior.outcomes:
+        raise SettingError("this acquisition takes no constraints on outcomes")
+    return posterior.value, posterior.success
 
 
 def _centre(history: History) -> tuple[float, ...]:

@@ -222,6 +222,10 @@ def _prior(dimension: int, fidelities: int) -> Prior[_Parameters]:
     return Prior(mean, std, lower, upper)
 
 
+_NO_END = 1e100
+"""Beyond all values."""
+
+
 @jax.jit
 def _log_densities(
     vectors: Float[Array | np.ndarray, "r p"], prior_mean: _Parameters, prior_std: _Parameters, data: _Data
@@ -242,7 +246,8 @@ def _log_densities(
             count = jnp.maximum(jnp.sum(mask), 1.0)
             z = z - jnp.sum(mask * z) / count
             std = jnp.sqrt(jnp.sum(mask * z**2) / count + _LEAST_SQUARE)
-            noise_var = Noise.of(theta.noise, z / std, mask).var(z / std)
+            best = jnp.max(jnp.where(mask > 0, z / std, -_NO_END))
+            noise_var = Noise.of(theta.noise, jnp.stack([best, jnp.asarray(_NO_END)])).var(z / std)
             k = jax.vmap(lambda p: jax.vmap(lambda q: kernel(p, q))(x))(x)
             density = linalg.log_normal(z / std, variance * k + jnp.diag(noise_var), mask)
             # the slope of z is that of a logarithm, ratio / (ratio + |beyond|), over the standard deviation

@@ -247,16 +247,11 @@ def degenerate_data_give_numbers(case: SurrogateCase) -> None:
 
 @jax_session()
 def the_members_together_are_the_posterior(case: SurrogateCase) -> None:
-    """The mean of the target is that of the members, averaged, in the objective's units."""
+    """The mean of the target is that of the members, averaged, in the posterior's units."""
     posterior, x = case.posterior, case.points()
-    (whole,), parts = (
-        [each.scales()[-1].outward(_target_moments(each, x)[0]) for each in group]
-        for group in ((posterior,), posterior.members())
-    )
-    unit = np.abs(posterior.scales()[-1].outward(np.ones(1)) - posterior.scales()[-1].outward(np.zeros(1)))
-    _close(
-        "mean of the members less that of the posterior, in its units", (np.mean(parts, 0) - whole) / unit, 0.0, 1e-8
-    )
+    scale, (whole, _) = posterior.scales()[-1], _target_moments(posterior, x)
+    members = [scale.inward(each.scales()[-1].outward(_target_moments(each, x)[0])) for each in posterior.members()]
+    _close("mean of the members less that of the posterior, in its units", np.mean(members, 0) - whole, 0.0, 1e-8)
 
 
 @jax_session()

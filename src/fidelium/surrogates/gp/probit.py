@@ -86,7 +86,7 @@ def match_sites(gram: Matrix, labels: Labels, offset: Scalar, random: Scalar) ->
     def sweep(state: tuple[Vector, Vector, Scalar, Int[Array, ""]]) -> tuple[Vector, Vector, Scalar, Int[Array, ""]]:
         precision, shift, _, count = state
         m, v = cavities(precision, shift)
-        _, slope, curvature = _tilted(labels.succeeded, m + offset, v, random)
+        _, slope, curvature = _tilted(labels, m + offset, v, random)
         shrunk = jnp.maximum(1 + v * curvature, 1e-10)
         new_precision = jnp.maximum(-curvature / shrunk, LEAST_PRECISION)
         new_shift = slope + (m + v * slope) * new_precision
@@ -110,7 +110,7 @@ def labels_log_evidence(gram: Matrix, labels: Labels, offset: Scalar, random: Sc
     held = jax.lax.stop_gradient(match_sites(jax.lax.stop_gradient(gram), labels, *_held(offset, random)))
     y, noise_var = held.shift / held.precision, 1 / held.precision
     whole = log_normal(y, gram + jnp.diag(noise_var), labels.mask)
-    each, _, _ = _tilted(labels.succeeded, held.cavity_mean + offset, held.cavity_var, random)
+    each, _, _ = _tilted(labels, held.cavity_mean + offset, held.cavity_var, random)
     alone = norm.logpdf(y, held.cavity_mean, jnp.sqrt(held.cavity_var + noise_var))
     return whole + jnp.sum(labels.mask * (each - alone))
 
@@ -119,12 +119,16 @@ def _held(*values: Scalar) -> tuple[Scalar, ...]:
     return tuple(jax.lax.stop_gradient(value) for value in values)
 
 
-def _tilted(succeeded: Vector, mean: Vector, variance: Vector, random: Scalar) -> tuple[Vector, Vector, Vector]:
-    """log E[P(label | h)] over h ~ N(mean, variance), and its first two derivatives by the mean."""
-    std = jnp.sqrt(1 + variance)
-    z = mean / std
-    log_success = jnp.log1p(-random) + log_cdf(z)
-    log_failure = jnp.logaddexp(jnp.log(random), jnp.log1p(-random) + log_cdf(-z))
-    value = jnp.where(succeeded > 0, log_success, log_failure)
-    slope = jnp.where(succeeded > 0, 1.0, -1.0) * jnp.exp(jnp.log1p(-random) + norm.logpdf(z) - value) / std
-    return value, slope, -slope * (z / std + slope)
+def _tilted(labels: Labels, means: Vector, variances: Vector, random: Scalar) -> tuple[Vector, Vector, Vector]:
+    """log E[P(label | h)] over h ~ N(mean, variance) for every row, and its first two derivatives by the mean."""
+
+    def one(succeeded: Scalar, mean: Scalar, variance: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        std = jnp.sqrt(1 + variance)
+        z = mean / std
+        log_usual = jnp.log1p(-random)
+        log_failure = jnp.logaddexp(jnp.log(random), log_usual + log_cdf(-z))
+        value = jnp.where(succeeded > 0, log_usual + log_cdf(z), log_failure)
+        slope = jnp.where(succeeded > 0, 1.0, -1.0) * jnp.exp(log_usual + norm.logpdf(z) - value) / std
+        return value, slope, -slope * (z / std + slope)
+
+    return jax.vmap(one)(labels.succeeded, means, variances)
