@@ -1,12 +1,12 @@
-"""The best fine design by brute force: SLSQP with finite differences from several starts, 2,000 runs of CalculiX.
+"""The best fine design by brute force: SLSQP with finite differences from four starts, about a thousand runs of CalculiX.
 
-    python reference.py
+python reference.py
 """
 
 import re
 import subprocess
 import tempfile
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ def run(unit: np.ndarray) -> dict[str, float]:
     return _run(tuple(np.round(np.clip(unit, 0, 1), 9)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _run(unit: tuple[float, ...]) -> dict[str, float]:
     design = dict(zip(NAMES, LOW + np.array(unit) * (HIGH - LOW), strict=True))
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,10 @@ def main() -> None:
         )
         design = dict(zip(NAMES, LOW + found.x * (HIGH - LOW), strict=True))
         text = ", ".join(f"{name} {value:.5g}" for name, value in design.items())
-        print(f"{run(found.x)['mass']:.5f} kg: {text}; margins {np.round(margins(found.x), 5)}; {found.message}", flush=True)
+        print(
+            f"{run(found.x)['mass']:.5f} kg: {text}; margins {np.round(margins(found.x), 5)}; {found.message}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fidelium.constraints import outcome_constraints
 from fidelium.errors import StorageError
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 from fidelium.storage.serialise import (
@@ -85,6 +86,14 @@ def test_a_record_comes_back_and_equal_texts_mean_equal_studies():
         assert len(texts) == 2
     whole, truth = (replace(record, space=SearchSpace({"x": Categorical((each, 0.5))})) for each in (1, True))
     assert definition_text(whole) != definition_text(truth)
+
+
+def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
+    space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x + y <= 1"])
+    limits = outcome_constraints(["stress <= 2", "1 <= force <= 3"])
+    for parameters, outcomes in ((space, limits), (space, ()), (SearchSpace(space.parameters), limits)):
+        record = replace(make_definition("s"), space=parameters, constraints=outcomes)
+        assert definition_of("s", definition_text(record)) == record
 
 
 def test_bounds_of_numpy_are_numbers():

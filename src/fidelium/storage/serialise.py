@@ -106,7 +106,7 @@ def definition_text(definition: StudyDefinition) -> str:
             "seed": int(definition.seed),
             "initial": {name: int(count) for name, count in definition.initial.items()},
             **_options(definition.strategy_options),
-            **({"constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
+            **({"parameter_constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
             **({"default_initial": True} if definition.default_initial else {}),
             **({"limits": dict(definition.limits)} if definition.limits else {}),
             **({"constraints": [_limits(each) for each in definition.constraints]} if definition.constraints else {}),
@@ -122,7 +122,8 @@ def definition_of(name: str, text: str) -> StudyDefinition:
     strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
     return StudyDefinition(
         space=SearchSpace(
-            {key: _parameter(each) for key, each in fields["parameters"]}, tuple(fields.get("constraints", ()))
+            {key: _parameter(each) for key, each in fields["parameters"]},
+            tuple(fields.get("parameter_constraints", ())),
         ),
         ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
         direction=Direction(fields["direction"]),
