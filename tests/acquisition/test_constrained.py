@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float
 from scipy.special import ndtr
-from scipy.stats import spearmanr
 
 from fidelium.acquisition.constrained import run_gain
 from fidelium.acquisition.entropy import joint_gain
@@ -178,7 +177,8 @@ def test_without_constraints_it_ranks_queries_like_the_gain_of_truncated_normals
         f_star = jnp.asarray(generator.normal(1.0, 0.3, 5))
         events.append(float(gain(member([part], []), f_star, X, fidelity)))
         moments.append(float(joint_gain(part, f_star, X, fidelity)))
-    assert spearmanr(events, moments).statistic > 0.95
+    ranks = [np.argsort(np.argsort(gains)) for gains in (events, moments)]
+    assert np.corrcoef(*ranks)[0, 1] > 0.95
 
 
 def test_fidelities_may_be_traced_and_jit_changes_nothing():

@@ -70,7 +70,7 @@ def done(folder: Path, name: str):
     return trials
 
 
-@pytest.mark.parametrize("name", ["plate", "fin", "ask_tell", "old_runs"])
+@pytest.mark.parametrize("name", ["plate", "fin", "ask_tell", "old_runs", "cantilever"])
 def test_every_shipped_file_is_valid_and_as_a_user_wants_it(name: str) -> None:
     file = load_study_file(EXAMPLES / name / "study.yaml")
     assert file.definition.strategy == "dnn-mfbo"
@@ -80,7 +80,7 @@ def test_every_shipped_file_is_valid_and_as_a_user_wants_it(name: str) -> None:
 def test_every_example_is_in_the_table() -> None:
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     page = (EXAMPLES / "README.md").read_text()
-    assert folders == {"plate", "fin", "python", "ask_tell", "old_runs"}
+    assert folders == {"plate", "fin", "python", "ask_tell", "old_runs", "cantilever"}
     assert all(f"]({name})" in page and (EXAMPLES / name / "README.md").exists() for name in folders)
 
 
@@ -93,7 +93,7 @@ def test_the_plate_as_a_program_computes_what_the_problem_does(example, fidelium
     trials = done(folder, "plate")
     assert {trial.fidelity.name for trial in trials} == {"coarse", "fine"}
     for trial in trials:
-        assert trial.value == pytest.approx(plate.evaluate(trial.params, trial.fidelity.name), rel=1e-9)
+        assert trial.value == pytest.approx(plate.value(trial.params, trial.fidelity.name), rel=1e-9)
         assert trial.measured_cost == trial.fidelity.cost  # the program says so
     assert plate.ladder.costs == load_study_file(folder / "study.yaml").definition.ladder.costs
 
@@ -115,6 +115,51 @@ def test_the_fin_reads_its_deck_and_agrees_with_the_formula(example, fidelium) -
     flow = float(report.partition("HEAT FLOW       (W) =")[2].split()[0])
     root = math.sqrt(50 * 0.2 / (200 * 0.1 * 2e-3))
     assert flow == pytest.approx(math.sqrt(50 * 0.2 * 200 * 0.1 * 2e-3) * 60 * math.tanh(root * 0.06), rel=1e-5)
+
+
+@pytest.fixture(scope="session")
+def ccx(pytestconfig: pytest.Config) -> None:
+    """CalculiX, installed if it is not there and that is possible: by root, on Debian or Ubuntu."""
+    if shutil.which("ccx") is None and shutil.which("apt-get") is not None and os.geteuid() == 0:
+        install = ["apt-get", "install", "-y", "--no-install-recommends", "calculix-ccx"]
+        subprocess.run(install, capture_output=True, timeout=600, check=False)
+    if shutil.which("ccx") is None:
+        reason = "NOT RUN: the cantilever needs CalculiX, and it could not be installed: apt install calculix-ccx"
+        reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"\n{reason}", red=True, bold=True)
+        pytest.skip(reason)
+
+
+@pytest.mark.usefixtures("ccx")
+def test_the_cantilever_is_computed_by_calculix_and_agrees_with_beam_theory(example, fidelium) -> None:
+    folder = example("cantilever")
+    straight = {"width": 0.02, "height": 0.03, "width_taper": 1.0, "height_taper": 1.0}
+    at = [word for name, value in straight.items() for word in ("--at", f"{name}={value}")]
+    runs = json.loads(fidelium(folder, "check", "study.yaml", "--trial", *at, "--json"))["trials"]
+    assert [each["fidelity"] for each in runs] == ["coarse", "fine"]
+    length, inertia = 0.3, 0.02 * 0.03**3 / 12
+    bending, shear = 1000 * length**3 / (3 * 2.1e11 * inertia), 1.2 * 1000 * length / (2.1e11 / 2.6 * 0.02 * 0.03)
+    for each, tolerance in zip(runs, (0.05, 0.01), strict=True):
+        assert each["value"] == pytest.approx(7850 * 0.3 * 0.02 * 0.03, rel=1e-5)
+        assert each["outcomes"]["deflection"] == pytest.approx(bending + shear, rel=tolerance)
+    # at x, under the forces 1000 N upwards and 300 N sideways: M_y z / I_y + M_z y / I_z at a point of the last brick
+    inside = (1 - 1 / 3**0.5) / 2  # of a brick, from its corner to its first integration point
+    x, y, z = 0.3 * 20.5 / 40, 0.02 * (0.5 - inside / 4), 0.03 * (0.5 - inside / 8)
+    expected = (length - x) * (1000 * z / inertia + 300 * y / (0.03 * 0.02**3 / 12))
+    assert runs[1]["outcomes"]["stress_middle"] == pytest.approx(expected, rel=0.01)
+    assert runs[1]["outcomes"]["stress_wall"] > runs[1]["outcomes"]["stress_middle"]
+
+
+@pytest.mark.usefixtures("ccx")
+def test_the_cantilever_tells_feasible_from_infeasible_trials(example, fidelium) -> None:
+    folder = example("cantilever")
+    fidelium(folder, "run", "study.yaml", "--budget", "44")
+    trials = done(folder, "cantilever")
+    assert {trial.fidelity.name for trial in trials} == {"coarse", "fine"}
+    for trial in trials:
+        limits = {"deflection": 1e-3, "stress_wall": 150e6, "stress_middle": 150e6}
+        assert trial.feasible is all(trial.outcomes[name] <= limit for name, limit in limits.items())
 
 
 def test_plain_python_is_short_and_finds_the_hill(example, monkeypatch, capsys) -> None:

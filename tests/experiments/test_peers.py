@@ -20,7 +20,7 @@ from fidelium.experiments.peers import adapters
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 
 ROOT = Path(__file__).parents[2]
-LIBRARIES = {"botorch": "botorch", "optuna": "optuna", "smac": "smac"}
+LIBRARIES = {"botorch": "botorch", "egobox": "egobox", "optuna": "optuna", "smac": "smac"}
 """Package -> what pip calls it."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from fidelium import problems
+from fidelium.constraints import outcome_constraints
 from fidelium.experiments import methods
 from fidelium.experiments.runner import initial_observations
 from fidelium.fidelity import Fidelity, FidelityLadder
@@ -29,7 +30,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # the libraries' warnings are not ours to fix
 ]
 
-TARGET_ONLY = ("botorch-logei", "optuna-tpe", "smac")
+TARGET_ONLY = ("botorch-clogei", "botorch-logei", "egobox", "optuna-tpe", "smac")
+CONSTRAINED = ("botorch-clogei", "egobox")
 ALL_FIDELITIES = tuple(name for name in methods.peer_names() if name not in TARGET_ONLY)
 LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("high", 10)))
 
@@ -37,6 +39,8 @@ LADDER = FidelityLadder((Fidelity("low", 1), Fidelity("high", 10)))
 def the_peer(name: str, monkeypatch: pytest.MonkeyPatch) -> Strategy:
     if name.startswith("botorch"):
         pytest.importorskip("botorch")
+    if name == "egobox":
+        pytest.importorskip("egobox")
     peer = methods.resolve_method(name)
     assert isinstance(peer, Strategy)
     if name == "botorch-mfkg":  # in seconds, not minutes
@@ -105,7 +109,7 @@ def test_a_cheap_fidelity_that_tells_as_much_is_asked_first(name, monkeypatch):
     assert the_peer(name, monkeypatch).propose(history, (), trial_key(0, 1)).fidelity == 0
 
 
-@pytest.mark.parametrize("name", [name for name in methods.peer_names() if name.startswith("botorch")])
+@pytest.mark.parametrize("name", ["botorch-logei", "botorch-mfmes", "botorch-stmf-mes", "botorch-mfkg"])
 def test_the_model_predicts_what_it_saw_and_recommends_its_best(name, monkeypatch):
     peer, history = the_peer(name, monkeypatch), start(problems.get("park1"), remaining=300.0)
     assert isinstance(peer, Modelled)
@@ -114,6 +118,44 @@ def test_the_model_predicts_what_it_saw_and_recommends_its_best(name, monkeypatc
     assert np.all(np.abs(mean - target.y) < 0.5 * np.ptp(target.y) + 3 * std)
     best = model.recommend()
     assert best.mean >= np.max(mean) - 1e-6 * np.ptp(target.y)
+
+
+def limited(limit: str, count: int) -> History:
+    """The target is x, to be minimised; an outcome is twice x."""
+    space, constraints = SearchSpace({"x": Real(0, 1)}), outcome_constraints([limit])
+    designs = [space.decode(unit_x) for unit_x in space.sample(np.random.default_rng(1), count)]
+    trials = [
+        Trial(0, params, LADDER[1], TrialState.DONE, params["x"], outcomes={"twice": 2 * params["x"]})
+        for params in designs
+    ]
+    return History(space, LADDER, Direction.MINIMIZE, tuple(trials), constraints=constraints)
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+@pytest.mark.parametrize(("limit", "best"), [("twice >= 0.8", 0.4), ("1.2 <= twice <= 1.4", 0.6)])
+def test_it_looks_for_the_best_feasible_design(name, limit, best, monkeypatch):
+    peer = the_peer(name, monkeypatch)
+    asked = [peer.propose(limited(limit, 9), (), trial_key(0, number)).params["x"] for number in range(3)]
+    assert abs(np.median(asked) - best) < 0.05
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_its_first_designs_are_spread_and_belong_to_the_seed(name, monkeypatch):
+    peer, space = the_peer(name, monkeypatch), SearchSpace({"x": Real(0, 1), "y": Real(0, 1)})
+
+    def first(seed: int, count: int) -> list[float]:
+        trials: list[Trial] = []
+        for number in range(count):
+            history = History(space, LADDER, Direction.MINIMIZE, tuple(trials))
+            query = peer.propose(history, (), trial_key(seed, number))
+            assert query.fidelity == 1
+            trials.append(Trial(number, query.params, LADDER[1], TrialState.DONE, 1.0))
+        return [trial.params["x"] for trial in trials]
+
+    found = first(0, 5)
+    assert found == first(0, 5)
+    assert found != first(1, 5)
+    assert np.ptp(found) > 0.5
 
 
 ONE_QUERY = """

@@ -13,7 +13,7 @@ SUMMIT = problems.get("peaks").optimisers[0]
 
 
 def values(problem: Problem, fidelity: str) -> np.ndarray:
-    return np.array([problem.evaluate(params, fidelity) for params in DESIGNS])
+    return np.array([problem.value(params, fidelity) for params in DESIGNS])
 
 
 def correlation(name: str) -> float:
@@ -24,13 +24,13 @@ def correlation(name: str) -> float:
 def test_hand_computed_values() -> None:
     origin = {"x": 0.0, "y": 0.0}
     peaks = problems.get("peaks")
-    assert peaks.evaluate(origin, "high") == pytest.approx(3 / np.e - 1 / (3 * np.e), rel=1e-14)
-    assert problems.get("peaks-opposed").evaluate(origin, "low") == pytest.approx(-8 / (3 * np.e), rel=1e-14)
-    assert problems.get("peaks-jumping").evaluate({"x": 1.0, "y": 0.5}, "low") == pytest.approx(
-        peaks.evaluate({"x": 1.0, "y": 0.5}, "high") + 2, rel=1e-14
+    assert peaks.value(origin, "high") == pytest.approx(3 / np.e - 1 / (3 * np.e), rel=1e-14)
+    assert problems.get("peaks-opposed").value(origin, "low") == pytest.approx(-8 / (3 * np.e), rel=1e-14)
+    assert problems.get("peaks-jumping").value({"x": 1.0, "y": 0.5}, "low") == pytest.approx(
+        peaks.value({"x": 1.0, "y": 0.5}, "high") + 2, rel=1e-14
     )
-    assert problems.get("peaks-shifted").evaluate({"x": 0.6, "y": -0.4}, "low") == pytest.approx(8 / (3 * np.e))
-    assert problems.get("peaks-blind").evaluate(SUMMIT, "low") == 0.0
+    assert problems.get("peaks-shifted").value({"x": 0.6, "y": -0.4}, "low") == pytest.approx(8 / (3 * np.e))
+    assert problems.get("peaks-blind").value(SUMMIT, "low") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_constant_one_tells_nothing() -> None:
 def test_the_blind_one_is_right_far_from_the_summit_alone() -> None:
     blind = problems.get("peaks-blind")
     far = {"x": -1.5, "y": -1.0}
-    assert blind.evaluate(far, "low") == pytest.approx(blind.evaluate(far, "high"), rel=1e-6)
+    assert blind.value(far, "low") == pytest.approx(blind.value(far, "high"), rel=1e-6)
 
 
 @pytest.mark.parametrize(("name", "ratio"), [("peaks-dear", 2), ("peaks", 10), ("peaks-cheap", 1000)])
@@ -66,8 +66,8 @@ def test_ratios_of_costs(name: str, ratio: float) -> None:
 
 def test_sine_is_the_line_times_the_square_of_the_low_fidelity() -> None:
     sine = problems.get("sine")
-    assert sine.evaluate({"x": 1 / 16}, "low") == pytest.approx(1.0)
-    assert sine.evaluate({"x": 1 / 16}, "high") == pytest.approx(1 / 16 - sqrt(2))
+    assert sine.value({"x": 1 / 16}, "low") == pytest.approx(1.0)
+    assert sine.value({"x": 1 / 16}, "high") == pytest.approx(1 / 16 - sqrt(2))
 
 
 @pytest.mark.parametrize("dimension", [4, 10])
@@ -75,34 +75,34 @@ def test_rosenbrock(dimension: int) -> None:
     problem = problems.get(f"rosenbrock{dimension}")
     zeros, twos = (dict.fromkeys(problem.space.names, value) for value in (0.0, 2.0))
     pairs = dimension - 1
-    assert problem.evaluate(zeros, "high") == -pairs
-    assert problem.evaluate(twos, "high") == -401 * pairs
-    assert problem.evaluate(zeros, "low") == pytest.approx((4 - pairs) / 10)
-    assert problem.evaluate(twos, "low") == pytest.approx((4 + dimension - 401 * pairs) / (10 + dimension / 2))
+    assert problem.value(zeros, "high") == -pairs
+    assert problem.value(twos, "high") == -401 * pairs
+    assert problem.value(zeros, "low") == pytest.approx((4 - pairs) / 10)
+    assert problem.value(twos, "low") == pytest.approx((4 + dimension - 401 * pairs) / (10 + dimension / 2))
 
 
 def test_hartmann() -> None:
     problem = problems.get("hartmann6")
     assert problem.optimum == pytest.approx(3.32237, abs=5e-6)  # as published
     third = dict(zip(problem.space.names, (0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650), strict=True))
-    assert problem.evaluate(third, "high") > 3.0  # the centre of the third hill, with what the fourth adds
+    assert problem.value(third, "high") > 3.0  # the centre of the third hill, with what the fourth adds
     fourth = dict(zip(problem.space.names, (0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381), strict=True))
-    assert problem.evaluate(fourth, "high") == pytest.approx(3.2, abs=0.01)
+    assert problem.value(fourth, "high") == pytest.approx(3.2, abs=0.01)
     rough_one = exp(-4) * (13 / 9) ** 9  # the rough exponential of 0, instead of 1
-    others = problem.evaluate(fourth, "low") * 1.94 - 2.58 - 4 * rough_one
+    others = problem.value(fourth, "low") * 1.94 - 2.58 - 4 * rough_one
     assert abs(others) < 0.01  # far hills add next to nothing here
 
 
 def test_mixed() -> None:
     mixed = problems.get("mixed")
-    assert mixed.evaluate({"thickness": 0.3, "ribs": 2, "material": "steel"}, "high") == 3.0
+    assert mixed.value({"thickness": 0.3, "ribs": 2, "material": "steel"}, "high") == 3.0
     there = {"thickness": 0.7, "ribs": 6, "material": "aluminium"}  # u = 0.1 + 1/20
     expected = 3.5 - 1 / 6 - 6 * 0.15**2 - sin(4 * pi * 0.15) ** 2 / 2
-    assert mixed.evaluate(there, "high") == pytest.approx(expected)
-    assert mixed.evaluate(there | {"thickness": 0.65}, "low") == pytest.approx(0.8 * expected)
-    best_low = max(mixed.evaluate({"thickness": t / 100, "ribs": 2, "material": "steel"}, "low") for t in range(101))
+    assert mixed.value(there, "high") == pytest.approx(expected)
+    assert mixed.value(there | {"thickness": 0.65}, "low") == pytest.approx(0.8 * expected)
+    best_low = max(mixed.value({"thickness": t / 100, "ribs": 2, "material": "steel"}, "low") for t in range(101))
     assert best_low > max(
-        mixed.evaluate({"thickness": t / 100, "ribs": n, "material": m}, "low")
+        mixed.value({"thickness": t / 100, "ribs": n, "material": m}, "low")
         for t in range(0, 101, 5)
         for n in range(9)
         for m in ("aluminium", "carbon")

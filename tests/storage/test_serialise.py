@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fidelium.constraints import outcome_constraints
 from fidelium.errors import StorageError
 from fidelium.space import Categorical, Integer, Real, SearchSpace
 from fidelium.storage.serialise import (
@@ -97,6 +98,14 @@ def test_parameter_constraints_come_back_and_without_any_the_text_is_as_before()
     assert again == bound
     assert again.space.constraints == texts
     assert definition_text(again) == definition_text(bound) != definition_text(plain)
+
+
+def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
+    space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x + y <= 1"])
+    limits = outcome_constraints(["stress <= 2", "1 <= force <= 3"])
+    for parameters, outcomes in ((space, limits), (space, ()), (SearchSpace(space.parameters), limits)):
+        record = replace(make_definition("s"), space=parameters, constraints=outcomes)
+        assert definition_of("s", definition_text(record)) == record
 
 
 def test_bounds_of_numpy_are_numbers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -368,7 +369,7 @@ def test_a_focused_stack_is_precise_at_its_limit():
     layer = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).layers[0]
     (unit,) = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).scales()
     np.testing.assert_allclose(layer.noise.precise, unit.inward(np.array([limit, limit])), rtol=1e-12)
-    np.testing.assert_allclose(layer.features.detail.centre, [0.25])
+    np.testing.assert_allclose(cast("CosineFeatures", layer.features).detail.centre, [0.25])
 
 
 def rippling(x: Vector) -> Vector:

@@ -155,7 +155,7 @@ def test_an_outcome_without_tails_is_left_as_it_is():
 @pytest.mark.parametrize("limits", [(None, None), (2.0, 1.0), (float("nan"), 1.0)])
 def test_limits_that_are_none_are_refused(limits):
     with pytest.raises(SettingError, match="limit"):
-        choose_outcome_warps(observed(0, up), *limits, KEY)
+        choose_outcome_warps(observed(0, up), limits[0], limits[1], KEY)
 
 
 # the surrogate
@@ -227,10 +227,10 @@ def test_an_outcome_goes_through_its_map():
 def test_growing_data_do_not_recompile_the_choice():
     for count in (12, 14, 19, 26):
         choose_warps(observed(5, down, counts=(count, 6)), KEY)
-    traced = _log_densities._cache_size()
+    traced = _log_densities._cache_size()  # type: ignore[attr-defined]
     for count in (9, 13, 17, 28, 31):
         choose_warps(observed(6, up, counts=(count, 7)), KEY)
-    assert _log_densities._cache_size() == traced
+    assert _log_densities._cache_size() == traced  # type: ignore[attr-defined]
 
 
 def test_no_data_are_refused():

@@ -36,12 +36,12 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for all output; by default results/NAME.")] = None,
 ) -> None:
     """Run an experiment described by a file; if interrupted, the same command resumes it."""
-    from fidelium.experiments.report import ARENA, RATIOS
+    from fidelium.experiments.report import options_for
     from fidelium.experiments.spec import load_spec
 
     experiment = load_spec(spec)
     folder = out or RESULTS / experiment.name
-    options = ARENA if experiment.baseline is None else RATIOS
+    options = options_for(experiment)
     _run_and_report(experiment, options, f"fidelium bench run {spec}", quick, workers, folder, folder / "report.md")
 
 
@@ -70,6 +70,18 @@ def ablation(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, rep
 
 
 @bench.command()
+def constraints(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare the default on problems with constraints with egobox and BoTorch; needs the extras `peers` and `fem`."""
+    _run_shipped("constraints", quick, workers, out, report)
+
+
+@bench.command()
+def failures(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare the default with and without its model of success on problems whose runs fail."""
+    _run_shipped("failures", quick, workers, out, report)
+
+
+@bench.command()
 def regret(
     problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. By default the paper's.")] = None,
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy or peer; may be repeated.")] = None,
@@ -80,17 +92,25 @@ def regret(
     markdown: Annotated[Path | None, typer.Option(help="File to write the tables to, as Markdown.")] = None,
 ) -> None:
     """Run strategies on built-in problems and print median regrets over the seeds."""
+    from fidelium import problems
     from fidelium.cli.bench_live import print_tables, run_experiment
+    from fidelium.experiments.constrained_tables import constraint_tables, failure_tables
     from fidelium.experiments.spec import SYNTHETIC, make_spec
     from fidelium.experiments.tables import regret_tables, summary_tables, time_table
     from fidelium.strategies import registry
 
     plans = {name: {"budget": budget} for name in problem or SYNTHETIC}
     names = strategy or [registry.DEFAULT]
-    spec = make_spec({"name": "regret", "problems": plans, "strategies": names, "seeds": seeds}, "bench regret")
+    chosen = [problems.get(name) for name in plans]
+    own_start = any(each.constraints or each.fails for each in chosen)
+    settings = {"name": "regret", "problems": plans, "strategies": names, "seeds": seeds, "own_start": own_start}
+    spec = make_spec(settings, "bench regret")
     runs, failed = run_experiment(spec, out, workers)
     if runs:
-        tables = [*regret_tables(runs), *summary_tables(runs), time_table(runs, names[0])]
+        limited = constraint_tables(runs) if any(each.constraints for each in chosen) else []
+        failing = failure_tables(runs, None) if any(each.fails for each in chosen) else []
+        usual = [] if own_start else [*regret_tables(runs), *summary_tables(runs)]
+        tables = [*limited, *failing, *usual, time_table(runs, names[0])]
         print_tables(tables)
         if markdown is not None:
             markdown.write_text("\n".join(table.markdown() for table in tables))
@@ -177,10 +197,11 @@ def storage(
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ABLATION, ARENA, PAPER, RATIOS
+    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, FAILURES, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION}[name]
+    special = {"constraints": CONSTRAINTS, "failures": FAILURES}
+    options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION, **special}[name]
     command = f"fidelium bench {name}"
     _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")
 

@@ -17,12 +17,13 @@ THREADS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 """Environment variables for computing with one thread; they must be set before JAX is imported."""
 
 _OURS = ("fidelium", "jax", "jaxlib", "numpy", "scipy")
-_PEERS = ("botorch", "gpytorch", "optuna", "smac", "torch")
+_PEERS = ("botorch", "egobox", "gpytorch", "optuna", "smac", "torch")
 """Packages whose versions are recorded."""
 
 

@@ -14,6 +14,8 @@ _PEERS = {
     "botorch-mfmes": ("fidelium.experiments.peers.botorch", "MaxValueEntropy", "botorch"),
     "botorch-stmf-mes": ("fidelium.experiments.peers.botorch", "ContinuousMaxValueEntropy", "botorch"),
     "botorch-mfkg": ("fidelium.experiments.peers.botorch", "KnowledgeGradient", "botorch"),
+    "botorch-clogei": ("fidelium.experiments.peers.botorch_constrained", "ConstrainedLogImprovement", "botorch"),
+    "egobox": ("fidelium.experiments.peers.egobox", "EfficientOptimisation", "egobox"),
     "optuna-tpe": ("fidelium.experiments.peers.optuna", "ParzenEstimators", "optuna"),
     "smac": ("fidelium.experiments.peers.smac", "BlackBox", "smac"),
 }
@@ -37,6 +39,9 @@ _ABLATIONS = (
     "without-noise-in-gain",
 )
 
+NO_FAILURE_MODEL = "-no-failure-model"
+"""Ends the name of a strategy of ours that learns nothing from failed trials, as in `dnn-mfbo-no-failure-model`."""
+
 
 def peer_names() -> tuple[str, ...]:
     """The names of all peers."""
@@ -46,6 +51,16 @@ def peer_names() -> tuple[str, ...]:
 def ablations() -> tuple[str, ...]:
     """The names of the default without each of its parts."""
     return _ABLATIONS
+
+
+def learns_failures(name: str) -> bool:
+    """Whether studies with this method have a model of success."""
+    return not name.endswith(NO_FAILURE_MODEL)
+
+
+def without_suffix(name: str) -> str:
+    """The method's name without what is a setting of the study."""
+    return name.removesuffix(NO_FAILURE_MODEL)
 
 
 def check_method(name: str) -> None:
@@ -58,7 +73,7 @@ def check_method(name: str) -> None:
     if name in _ABLATIONS:
         return
     if name not in _PEERS:
-        registry.check(name)
+        registry.check(without_suffix(name))
         return
     _, _, package = _PEERS[name]
     if find_spec(package) is None:

@@ -5,7 +5,8 @@ One *cell* is one study: a problem, a strategy, a seed, a budget and the rest of
 exists, even if the process was killed. The lines are, by their "kind":
 
 - start            the cell, versions, machine, the regret of the initial observations
-- query            one per query: fidelity, cost, parameters, value, simple regret, seconds of each stage
+- query            one per query: fidelity, cost, parameters, value, outcomes, whether it is feasible or why it failed,
+                   simple regret, seconds of each stage
 - recommendation   what the strategy recommends when a given cost is spent, and its regrets
 - end              seconds of the whole study, its warnings, and the cost spent at the time limit, if that was reached
 """
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +44,7 @@ class Cell:
         initial: (fidelity, number of random initial points), low to high.
         longest: processor minutes that its suggestions may take in total; None: no limit.
         recommendations: number of evenly spaced costs at which it records its recommendation, besides the checkpoints.
+        own_start: whether the strategy begins with its own initial design, paid from the budget.
     """
 
     problem: str
@@ -52,12 +55,14 @@ class Cell:
     initial: tuple[tuple[str, int], ...]
     longest: float | None = None
     recommendations: int = RECOMMENDATIONS
+    own_start: bool = False
 
     @property
     def name(self) -> str:
         """The name of its file."""
         limit = "" if self.longest is None else f"_{self.longest:g}min"
-        return f"{self.problem}_{self.strategy}_{self.budget:g}{limit}_seed{self.seed}"
+        own = "_own" if self.own_start else ""
+        return f"{self.problem}_{self.strategy}_{self.budget:g}{limit}{own}_seed{self.seed}"
 
     @property
     def recommendation_costs(self) -> tuple[float, ...]:
@@ -121,6 +126,37 @@ class Run:
             return 0.0
         return next((query["spent"] for query in self.queries if query["simple_regret"] <= regret), math.inf)
 
+    @property
+    def target_queries(self) -> tuple[Mapping[str, Any], ...]:
+        """The queries at the target."""
+        target = problems.get(self.cell.problem).ladder.target.name
+        return tuple(query for query in self.queries if query["fidelity"] == target)
+
+    def relative_regret(self, cost: float) -> float:
+        """The simple regret when `cost` was spent, as a share of the optimum."""
+        return self.simple_regret(cost) / abs(problems.get(self.cell.problem).optimum)
+
+    @property
+    def first_feasible(self) -> float:
+        """The cost spent when the first feasible design was found at the target; infinite if there was none."""
+        return next((query["spent"] for query in self.target_queries if query["feasible"]), math.inf)
+
+    @property
+    def infeasible_share(self) -> float:
+        """The share of the runs at the target that were not feasible."""
+        return sum(not query["feasible"] for query in self.target_queries) / max(len(self.target_queries), 1)
+
+    @property
+    def failures(self) -> int:
+        """The number of failed runs, at all fidelities."""
+        return sum(query["failed"] is not None for query in self.queries)
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """The longest series of failed runs."""
+        series = groupby(query["failed"] is not None for query in self.queries)
+        return max((len(list(same)) for failed, same in series if failed), default=0)
+
     @cached_property
     def query_seconds(self) -> float:
         """Mean processor seconds of a suggestion, without the first, which compiles."""
@@ -169,7 +205,8 @@ def load_run(cell: Cell, folder: Path) -> Run:
     lines = [json.loads(line) for line in cell.path(folder).read_text().splitlines()]
     start, end = lines[0], lines[-1]
     # records older than these settings do not have them
-    if {"longest": None, "recommendations": RECOMMENDATIONS} | start["cell"] != json.loads(json.dumps(asdict(cell))):
+    added = {"longest": None, "recommendations": RECOMMENDATIONS, "own_start": False}
+    if added | start["cell"] != json.loads(json.dumps(asdict(cell))):
         raise SettingError(
             f"{cell.path(folder)} was run with other checkpoints or initial points; choose another folder or delete it"
         )

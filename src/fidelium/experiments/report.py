@@ -8,6 +8,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from fidelium import problems
+from fidelium.experiments.constrained_tables import constraint_tables, failure_tables
 from fidelium.experiments.figures import ablation_figure, ratio_figure, regret_figure, time_figure, write_figure
 from fidelium.experiments.metrics import REGRETS, by_strategy
 from fidelium.experiments.records import Run
@@ -28,6 +30,11 @@ one thread. Regret is the distance from the optimum: *simple*, of the best value
 the highest posterior mean (the paper's; without a model, of the best observation); *recommended design*, of the true
 value of the design with that mean. The lowest is bold."""
 
+_OWN_EXPLANATION = """Every study begins with the method's own initial design, paid from the budget: ours with its
+default one at all fidelities, a peer with that of its library, at the target. All compute with one thread. Regret is
+the distance of the best feasible value observed at the target from the optimum; a design counts as feasible if it meets
+every limit exactly. The lowest is bold."""
+
 _CAPTIONS = {
     "parts": "regret without a part, relative to the whole",
     "ratio": "regret relative to the baseline's",
@@ -46,6 +53,8 @@ class ReportOptions:
         best_values: whether the figure shows best values of simulated problems instead of regrets.
         ratios: whether to show one figure of the ratios to the baseline's regret, for many problems.
         ablation: whether to show one figure of many methods against the baseline, over all problems.
+        constrained: whether to show the tables of problems with constraints, and no figure.
+        failures: whether to show the tables of problems whose runs fail, and no figure.
     """
 
     measures: tuple[str, ...]
@@ -53,6 +62,8 @@ class ReportOptions:
     best_values: bool = False
     ratios: bool = False
     ablation: bool = False
+    constrained: bool = False
+    failures: bool = False
 
 
 PAPER = ReportOptions(("simple regret", "inference regret"), "mean", best_values=True)
@@ -66,6 +77,22 @@ RATIOS = ReportOptions(("simple regret",), "median", ratios=True)
 
 ABLATION = ReportOptions(("simple regret",), "median", ablation=True)
 """A method, and the same method without each of its parts."""
+
+CONSTRAINTS = ReportOptions(("simple regret",), "median", constrained=True)
+"""Regrets of feasible designs, relative to the optimum, beside peers."""
+
+FAILURES = ReportOptions(("simple regret",), "median", failures=True)
+"""Failed runs and regrets."""
+
+
+def options_for(spec: Spec) -> ReportOptions:
+    """What a page of this experiment shows, by its problems."""
+    chosen = [problems.get(name) for name in spec.problems]
+    if all(problem.constraints for problem in chosen):
+        return CONSTRAINTS
+    if all(problem.fails for problem in chosen):
+        return FAILURES
+    return ARENA if spec.baseline is None else RATIOS
 
 
 def write_report(
@@ -99,9 +126,13 @@ def write_report(
 
 def headline_tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> list[Table]:
     """The tables for the terminal."""
+    reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
+    if options.constrained:
+        return [*constraint_tables(runs), time_table(runs, reference)]
+    if options.failures:
+        return [*failure_tables(runs, spec.baseline), time_table(runs, reference)]
     regrets = [table for name in options.measures for table in regret_tables(runs, name)]
     compared = [] if spec.baseline is None else [_baseline_table(spec.baseline, spec, runs, options)]
-    reference = registry.DEFAULT if registry.DEFAULT in spec.strategies else spec.strategies[0]
     return [*compared, *regrets, rank_table(runs, reference), time_table(runs, reference)]
 
 
@@ -110,10 +141,13 @@ def _baseline_table(baseline: str, spec: Spec, runs: Sequence[Run], options: Rep
 
 
 def _tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> list[str]:
-    return [table.markdown() for table in (*headline_tables(spec, runs, options), *summary_tables(runs))]
+    summaries = [] if options.constrained or options.failures else summary_tables(runs)
+    return [table.markdown() for table in (*headline_tables(spec, runs, options), *summaries)]
 
 
 def _figures(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> dict[str, go.Figure]:
+    if options.constrained or options.failures:
+        return {}
     title = spec.title or spec.name
     bands = "quartiles" if options.average == "median" else "one standard error"
     heading = f"{title} ({options.average}, bands: {bands})"
@@ -138,8 +172,9 @@ def _how(spec: Spec, runs: Sequence[Run]) -> str:
     counts = {name: len(same) for name, same in by_strategy(runs).items()}
     whole = len(spec.problems) * len(spec.seeds)
     missing = [f"{name} ({count} of {whole})" for name, count in counts.items() if count < whole]
+    explanation = _OWN_EXPLANATION if spec.own_start else _EXPLANATION
     lines = [
-        f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {_EXPLANATION}",
+        f"{len(runs)} studies, seeds {', '.join(map(str, seeds))}. {explanation}",
         f"Machine: {start['machine']['cpu']}, {start['machine']['cores']} cores.",
         f"Versions: {', '.join(f'{name} {found}' for name, found in used.items())}.",
     ]

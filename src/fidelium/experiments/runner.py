@@ -3,7 +3,7 @@
 Nothing that a restart needs is kept in memory: a cell whose file exists is complete, every other one is run from its
 beginning. Workers end with the runner, even if it was killed: a cell is never written by two processes. One folder has
 one runner at a time. All strategies start from the same observations (uniformly random designs, free, as in the paper),
-keyed by problem and seed.
+keyed by problem and seed; or, if the cell says so, each with its own initial design, paid from the budget.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import IO, Any
 import numpy as np
 
 from fidelium import problems
-from fidelium.errors import BudgetError, FideliumError
+from fidelium.errors import BudgetError, EvaluationError, FideliumError
 from fidelium.experiments import methods
 from fidelium.experiments.machine import machine, package_versions, use_one_thread
 from fidelium.experiments.records import Cell, is_complete, load_run, spent, write_line, writing
-from fidelium.history import TrialState
-from fidelium.problems import Problem
+from fidelium.history import Trial, TrialState
+from fidelium.problems import Problem, value_and_outcomes
 from fidelium.space import Params
 from fidelium.study import Study, create_study
 from fidelium.study.trial import LiveTrial
@@ -171,7 +171,7 @@ def initial_observations(
     for fidelity, size in (problem.initial if sizes is None else sizes).items():
         for unit_x in problem.space.sample(generator, size):
             params = problem.space.decode(unit_x)
-            yield params, fidelity, problem.observe(params, fidelity)
+            yield params, fidelity, value_and_outcomes(problem.observe(params, fidelity))[0]
 
 
 def run_cell(cell: Cell, folder: Path) -> None:
@@ -187,14 +187,20 @@ def run_cell(cell: Cell, folder: Path) -> None:
 
 
 def _new_study(problem: Problem, cell: Cell) -> Study:
+    method = methods.resolve_method(methods.without_suffix(cell.strategy))
+    ours = isinstance(method, str)  # a peer proposes its initial design itself
     study = create_study(
         problem.space,
         problem.ladder,
         direction=problem.direction,
-        strategy=methods.resolve_method(cell.strategy),
+        strategy=method,
         seed=cell.seed,
-        initial={},
+        initial=None if cell.own_start and ours else {},
+        constraints=problem.constraints,
+        failure_model=methods.learns_failures(cell.strategy),
     )
+    if cell.own_start:
+        return study
     for params, fidelity, value in initial_observations(problem, cell.seed, dict(cell.initial)):
         study.add_observation(params, fidelity, value)
     return study
@@ -217,10 +223,18 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
         _recommend_at([cost for cost in due if before <= cost < study.spent], problem, study, file)
         due = [cost for cost in due if cost >= study.spent]
         seconds_left -= seconds["cpu"]
-        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
-        write_line(file, "query", _query(trial, study, seconds) | _seen(problem, study))
+        told = _run(problem, study, trial)
+        write_line(file, "query", _query(told, study, seconds) | _seen(problem, study))
     _recommend_at(due, problem, study, file)
     return None if seconds_left > 0 else study.spent
+
+
+def _run(problem: Problem, study: Study, trial: LiveTrial) -> Trial:
+    try:
+        value, outcomes = value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))
+    except EvaluationError as error:
+        return study.tell(trial, failed=str(error))
+    return study.tell(trial, value, outcomes=outcomes)
 
 
 def _timed_ask(study: Study, budget: float) -> tuple[LiveTrial, dict[str, float]]:
@@ -230,7 +244,7 @@ def _timed_ask(study: Study, budget: float) -> tuple[LiveTrial, dict[str, float]
     return trial, {**seconds, "total": time.perf_counter() - wall, "cpu": time.process_time() - processor}
 
 
-def _query(trial: LiveTrial, study: Study, seconds: Mapping[str, float]) -> dict[str, Any]:
+def _query(trial: Trial, study: Study, seconds: Mapping[str, float]) -> dict[str, Any]:
     return {
         "number": trial.number,
         "fidelity": trial.fidelity.name,
@@ -238,17 +252,20 @@ def _query(trial: LiveTrial, study: Study, seconds: Mapping[str, float]) -> dict
         "spent": study.spent,
         "params": trial.params,
         "value": trial.value,
+        "outcomes": dict(trial.outcomes),
+        "feasible": trial.feasible,
+        "failed": trial.reason if trial.state is TrialState.FAILED else None,
         "seconds": seconds,
     }
 
 
 def _seen(problem: Problem, study: Study) -> dict[str, float]:
     target = problem.ladder.target
-    done = [t for t in study.trials if t.state is TrialState.DONE and t.fidelity == target]
+    done = [t for t in study.trials if t.state is TrialState.DONE and t.fidelity == target and t.feasible]
     if problem.noise is None:  # recorded values are exact: do not repeat a simulation
         values = [t.value for t in done if t.value is not None]
     else:
-        values = [problem.evaluate(t.params, target.name) for t in done]
+        values = [problem.value(t.params, target.name) for t in done]
     return {"simple_regret": problems.simple_regret(problem, values)}
 
 
@@ -262,7 +279,7 @@ def _recommend_at(costs: list[float], problem: Problem, study: Study, file: IO[s
 
 def _recommendation(problem: Problem, study: Study) -> dict[str, Any]:
     """The recommendation of the strategy's model, or, without a model, the best design observed at the target."""
-    if study.has_model:
+    if study.has_model and any(trial.state is TrialState.DONE for trial in study.trials):
         design = study.recommend()
         params, mean, std = design.params, design.mean, design.std
     elif study.best is not None:

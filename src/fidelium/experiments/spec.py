@@ -11,6 +11,7 @@ seeds: 0-4                            # or [0, 3, 7]
 minutes: {dnn-mfbo: 2}                # of one study, roughly; only for the first estimate of the time
 longest: {botorch-mfkg: 30}           # limit on the processor minutes of a study's suggestions
 recommendations: 10                   # number of evenly spaced costs at which a study records its recommendation
+own_start: true                       # each strategy begins with its own initial design, paid from the budget
 baseline: sf-ei                       # the page compares all others with this one; a problem may set `at_most: 0.5`
 ```
 """
@@ -94,6 +95,8 @@ class Spec(BaseModel):
         longest: strategy -> processor minutes after which one of its studies is stopped.
         recommendations: number of evenly spaced costs at which a study records its recommendation.
         baseline: the strategy that the others are compared with, if any.
+        own_start: whether each strategy begins with its own initial design, paid from the budget, instead of the common
+            one, which is free.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -107,6 +110,7 @@ class Spec(BaseModel):
     longest: dict[str, Annotated[float, Field(gt=0)]] = {}
     recommendations: Annotated[int, Field(gt=0)] = RECOMMENDATIONS
     baseline: str | None = None
+    own_start: bool = False
 
     @model_validator(mode="after")
     def _has_its_baseline(self) -> Spec:
@@ -130,6 +134,7 @@ class Spec(BaseModel):
         """
         for name in self.strategies:
             methods.check_method(name)
+        self._check_starts()
         chosen = [_cell_settings(problems.get(name), plan) for name, plan in self.problems.items()]
         return [
             Cell(
@@ -137,12 +142,23 @@ class Spec(BaseModel):
                 seed=seed,
                 longest=self.longest.get(strategy),
                 recommendations=self.recommendations,
+                own_start=self.own_start,
                 **settings,
             )
             for settings in chosen
             for seed in self.seeds
             for strategy in dict.fromkeys(self.strategies)
         ]
+
+    def _check_starts(self) -> None:
+        """Problems with constraints or failures need paid starts: the common one has neither outcomes nor failures.
+
+        Raises:
+            SettingError: if one does not have it.
+        """
+        for name in () if self.own_start else self.problems:
+            if problems.get(name).constraints or problems.get(name).fails:
+                raise SettingError(f"problem {name!r} has constraints or failures; set own_start: true")
 
     def quick(self) -> Spec:
         """The same with two seeds, a third of each budget, a sixth of the longest times, and fewer recommendations."""
@@ -175,7 +191,7 @@ def load_spec(path: Path) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the experiments that come with fidelium: "paper", "arena", "robustness" or "ablation"."""
+    """One of the experiments that come with fidelium: by its name, such as "paper" or "arena"."""
     return parse_spec((resources.files("fidelium.experiments") / "specs" / f"{name}.yaml").read_text(), name)
 
 

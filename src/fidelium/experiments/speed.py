@@ -140,6 +140,7 @@ def measure_here(problem_name: str, strategy: str, sizes: list[int], steady: int
     This is what the measured process runs.
     """
     from fidelium import create_study, problems
+    from fidelium.problems import value_and_outcomes
 
     problem = problems.get(problem_name)
     study = create_study(problem.space, problem.ladder, direction=problem.direction, strategy=strategy, initial={})
@@ -148,7 +149,7 @@ def measure_here(problem_name: str, strategy: str, sizes: list[int], steady: int
     first = time.time() - started
     suggestions: list[dict[str, float]] = []
     for _ in range(steady):
-        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
+        study.tell(trial, value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))[0])
         trial, seconds = _timed_ask(study)
         suggestions.append(seconds)
     return {
@@ -163,11 +164,13 @@ def measure_here(problem_name: str, strategy: str, sizes: list[int], steady: int
 def _observe(study: Any, problem: Any, sizes: list[int]) -> None:
     import numpy as np
 
+    from fidelium.problems import value_and_outcomes
+
     generator = np.random.default_rng(0)
     for fidelity, size in zip(problem.ladder.names, sizes, strict=True):
         for unit_x in problem.space.sample(generator, size):
             params = problem.space.decode(unit_x)
-            study.add_observation(params, fidelity, problem.observe(params, fidelity))
+            study.add_observation(params, fidelity, value_and_outcomes(problem.observe(params, fidelity))[0])
 
 
 def _timed_ask(study: Any) -> tuple[Any, dict[str, float]]:

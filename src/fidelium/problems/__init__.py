@@ -8,7 +8,7 @@ from importlib import import_module
 from fidelium.errors import UnknownNameError
 from fidelium.problems.base import (
     Problem,
-    Result,
+    Returned,
     inference_regret,
     recommendation_regret,
     simple_regret,
@@ -17,7 +17,7 @@ from fidelium.problems.base import (
 
 __all__ = [
     "Problem",
-    "Result",
+    "Returned",
     "get",
     "inference_regret",
     "names",

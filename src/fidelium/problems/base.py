@@ -28,8 +28,8 @@ from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
 from fidelium.space import Params, SearchSpace
 
-Result = float | dict[str, float]
-"""What a run gives: its value, or a dict of "value" and named outcomes."""
+Returned = Any
+"""What a run gives: its value, a float, or a dict of "value" and named outcomes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Problem:
     space: SearchSpace
     ladder: FidelityLadder
     direction: Direction
-    functions: tuple[Callable[..., Result], ...]
+    functions: tuple[Callable[..., Returned], ...]
     optimum: float
     optimisers: tuple[Params, ...]
     initial: Mapping[str, int]
@@ -99,7 +99,7 @@ class Problem:
         """The constraints, parsed."""
         return outcome_constraints(self.constraints)
 
-    def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> Result:
+    def evaluate(self, params: Mapping[str, Any], fidelity_name: str) -> Returned:
         """What a design gives at a fidelity, without noise: a number, or a dict if there are constraints.
 
         Raises:
@@ -132,7 +132,7 @@ class Problem:
             return None
         return value if all(each.meets(outcomes[each.name]) for each in self.limits) else None
 
-    def observe(self, params: Mapping[str, Any], fidelity_name: str) -> Result:
+    def observe(self, params: Mapping[str, Any], fidelity_name: str) -> Returned:
         """As `evaluate`, the value with its noise: the same each time a design is observed, like a mesh's error.
 
         Raises:
@@ -148,12 +148,12 @@ class Problem:
         error = self.noise[self.ladder.index(fidelity_name)] * float(generator.normal())
         return {**found, "value": found["value"] + error} if isinstance(found, dict) else found + error
 
-    def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> Result:
+    def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> Returned:
         """The objective as a study calls it."""
         return self.observe(params, fidelity.name)
 
 
-def value_and_outcomes(result: Result) -> tuple[float, dict[str, float]]:
+def value_and_outcomes(result: Returned) -> tuple[float, dict[str, float]]:
     """The value of a result, and its outcomes by name."""
     if isinstance(result, dict):
         return result["value"], {name: each for name, each in result.items() if name != "value"}

@@ -49,7 +49,7 @@ def gardner1_low(x1: float, x2: float) -> dict[str, float]:
 
 
 def gardner2() -> Problem:
-    """A slope with waves; the feasible set is two small discs, 0.9 % of the square."""
+    """A slope with waves; the feasible set is two small discs, 1.8 % of the square."""
     return _textbook(
         "gardner2",
         {"x1": (0, 6), "x2": (0, 6)},

@@ -16,7 +16,7 @@ import numpy as np
 from fidelium.errors import EvaluationError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
-from fidelium.problems.base import Problem, Result
+from fidelium.problems.base import Problem, Returned
 from fidelium.problems.robustness import peaks
 from fidelium.space import Params, Real, SearchSpace
 
@@ -143,11 +143,11 @@ class RandomFailures:
         seed: which designs fail.
     """
 
-    function: Callable[..., Result]
+    function: Callable[..., Returned]
     rate: float
     seed: int
 
-    def __call__(self, **params: object) -> Result:
+    def __call__(self, **params: object) -> Returned:
         """The function's result.
 
         Raises:
@@ -173,7 +173,7 @@ def _fail_if(condition: bool, reason: str) -> None:
 def _failing(
     name: str,
     parameters: tuple[str, ...],
-    functions: tuple[Callable[..., Result], ...],
+    functions: tuple[Callable[..., Returned], ...],
     optimum: float,
     optimisers: tuple[Params, ...],
 ) -> Problem:

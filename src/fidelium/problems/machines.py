@@ -277,7 +277,8 @@ def ten_bar_truss_high(**areas: float) -> dict[str, float]:
     """Weight; the stress and displacement of  K u = p,  K = Bᵀ diag(E aᵢ/Lᵢ) B."""
     area = np.array(list(areas.values()))
     lengths, directions = _truss()
-    displacement = np.linalg.solve(directions.T @ (_TRUSS_YOUNG * area / lengths * directions.T).T, _TRUSS_LOAD)
+    stiffness = directions.T @ ((_TRUSS_YOUNG * area / lengths)[:, None] * directions)
+    displacement = np.asarray(np.linalg.solve(stiffness, _TRUSS_LOAD), dtype=np.float64)
     stress = _TRUSS_YOUNG / lengths * (directions @ displacement)
     return _truss_outcomes(area, stress, displacement)
 

@@ -54,14 +54,28 @@ class Model(Protocol):
     """A fitted surrogate as the study sees it: arrays in, arrays out, in the objective's units, to be maximised."""
 
     @abstractmethod
-    def predict(
-        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation at points `(n, d)` and a fidelity's position.
+    def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation of the objective at points `(n, d)` and a fidelity's position.
 
-        Of the objective, or of the outcome of the constraint at this position. Where values were bent: the median, and
-        half of the width of the interval of 68 %.
+        Where values were bent: the median, and half of the width of the interval of 68 %.
         """
+        ...
+
+    @abstractmethod
+    def recommend(self) -> Recommendation:
+        """The design this model would choose at the target."""
+        ...
+
+
+@runtime_checkable
+class RunModel(Model, Protocol):
+    """A model that also knows the outcomes that have limits, and whether runs succeed."""
+
+    @abstractmethod
+    def predict_outcome(
+        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation of the outcome of the constraint at this position, as `predict`."""
         ...
 
     @abstractmethod
@@ -72,11 +86,6 @@ class Model(Protocol):
     @abstractmethod
     def success(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probability that a run of the target succeeds, at points `(n, d)`."""
-        ...
-
-    @abstractmethod
-    def recommend(self) -> Recommendation:
-        """The design this model would choose at the target."""
         ...
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.feasible import climb_feasible
+from fidelium.errors import SettingError
 from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.normal import log_improvement
@@ -82,20 +83,25 @@ class PosteriorModel:
         return self.posterior.scales()
 
     @jax_session()
-    def predict(
-        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean and standard deviation at points `(n, d)`: of the objective, or of a constrained outcome.
+    def predict(self, unit_x: NDArray[np.float64], fidelity: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean and standard deviation of the objective at points `(n, d)`, in the objective's units.
 
         Where the values were warped: the median, and half of the width of the interval of 68 %, through the map.
         """
-        posterior = self._value
-        if outcome is not None:
-            assert isinstance(self.posterior, RunPosterior)
-            posterior = self.posterior.outcomes[outcome]
-        padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
-        mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(posterior, padded))
-        return posterior.scales()[fidelity].outward_moments(mean, variance)
+        return _predicted(self._value, unit_x, fidelity)
+
+    @jax_session()
+    def predict_outcome(
+        self, unit_x: NDArray[np.float64], fidelity: int, outcome: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same for the outcome of the constraint at this position.
+
+        Raises:
+            SettingError: if the strategy does not model outcomes.
+        """
+        if not isinstance(self.posterior, RunPosterior):
+            raise SettingError("this strategy has no model of outcomes")
+        return _predicted(self.posterior.outcomes[outcome], unit_x, fidelity)
 
     @jax_session()
     def feasibility(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -219,6 +225,15 @@ class PosteriorModel:
         y, feasible = self.history.inside[-1].y, self.history.feasible[-1]
         best = float(np.max(y[feasible])) if feasible.any() else float(np.min(y, initial=0.0))
         return tuple((each, jnp.asarray(each.scales()[-1].inward(np.array([best]))[0])) for each in self._known)
+
+
+def _predicted(
+    posterior: Posterior, unit_x: NDArray[np.float64], fidelity: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation at points `(n, d)`, in the user's units."""
+    padded = pad_rows(np.asarray(unit_x, dtype=float), bucket(len(unit_x)))
+    mean, variance = (np.asarray(part)[: len(unit_x), fidelity] for part in _moments(posterior, padded))
+    return posterior.scales()[fidelity].outward_moments(mean, variance)
 
 
 @jax.jit

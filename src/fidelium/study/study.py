@@ -35,7 +35,7 @@ from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
 from fidelium.storage.base import Action, Result, Storage, StudyStore
 from fidelium.strategies import registry
-from fidelium.strategies.base import Model, Modelled, Strategy
+from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
 from fidelium.study.choosing import Chooser
 from fidelium.study.kept_results import UNSTORED
 from fidelium.study.lock import choosing_lock
@@ -491,7 +491,7 @@ class Study:
             return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
         names = [each.name for each in self._definition.constraints]
         if outcome in names:
-            return self._fitted().predict(unit_x, position, names.index(outcome))
+            return self._run_model().predict_outcome(unit_x, position, names.index(outcome))
         return self._model_of(outcome).predict(unit_x, position)
 
     def feasibility(self, designs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
@@ -503,10 +503,11 @@ class Study:
         Raises:
             SpaceError: if a design is outside of the bounds; one that violates a known constraint has probability 0.
             NoDataError: if nothing was observed yet.
+            SettingError: if the strategy's own model knows the objective only.
         """
         unit_x = self._encoded("feasibility", designs)
         known = np.array([self.space.contains(params) for params in designs], dtype=float)
-        return known * self._fitted().feasibility(unit_x)
+        return known * self._run_model().feasibility(unit_x)
 
     def to_dataframe(self) -> pd.DataFrame:
         """All trials as a table with the columns of `fidelium export`.
@@ -557,6 +558,17 @@ class Study:
             raise SpaceError(f"{method} takes a list of designs, got one design; write {method}([params])")
         points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
         return np.array(points).reshape(len(points), self.space.dimension)
+
+    def _run_model(self) -> RunModel:
+        """The model, if it knows of constraints and failures.
+
+        Raises:
+            SettingError: if it does not.
+        """
+        model = self._fitted()
+        if not isinstance(model, RunModel):
+            raise SettingError(f"the model of strategy {self._definition.strategy_name} knows the objective only")
+        return model
 
     def _model_of(self, outcome: str) -> Model:
         """A model of an outcome that no constraint names, as if it were the objective."""

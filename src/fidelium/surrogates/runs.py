@@ -80,7 +80,7 @@ class RunMember(eqx.Module):
             variance, target_var = covariance[:, fidelity, fidelity], covariance[:, -1, -1]
             shared = covariance[:, fidelity, -1] ** 2 / ((variance + noise) * target_var)
             return Links(mean[:, -1], jnp.sqrt(target_var), jnp.clip(shared, 0.0, MOST_SHARED))
-        return jax.vmap(lambda result: _link(result, x, fidelity))(self.results)
+        return Links(*jax.vmap(lambda result: _link(result, x, fidelity))(self.results))
 
     def log_feasible(self, x: Point) -> Scalar:
         """log P(a run of the target at x succeeds and meets all constraints)."""
@@ -196,7 +196,8 @@ def _centre(history: History) -> tuple[float, ...]:
     return (0.5,) * history.space.dimension
 
 
-def _link(posterior: Posterior, x: Point, fidelity: int) -> Links:
+def _link(posterior: Posterior, x: Point, fidelity: int) -> tuple[Scalar, Scalar, Scalar]:
+    """The fields of `Links` for one result."""
     means, variances = posterior.marginals(x)
     own, noise = variances[fidelity], posterior.noise_var(fidelity, means[fidelity])
     signal = own / (own + noise)
@@ -206,7 +207,7 @@ def _link(posterior: Posterior, x: Point, fidelity: int) -> Links:
             means[fidelity] + jnp.stack([-std, std])
         )
         signal = signal * jnp.minimum(((ends[1] - ends[0]) / 2) ** 2 / variances[-1], 1.0)
-    return Links(means[-1], jnp.sqrt(variances[-1]), jnp.clip(signal, 0.0, MOST_SHARED))
+    return means[-1], jnp.sqrt(variances[-1]), jnp.clip(signal, 0.0, MOST_SHARED)
 
 
 def beyond(limits: Float[Array, " 2"], value: Float[Array, "*n"]) -> Float[Array, "*n"]:
