@@ -1,7 +1,4 @@
-"""The best fine design by brute force: SLSQP with finite differences from four starts, about a thousand runs of CalculiX.
-
-python reference.py
-"""
+"""The best fine design by brute force: SLSQP with finite differences from four starts, about a thousand fine runs."""
 
 import re
 import subprocess
