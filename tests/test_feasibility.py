@@ -15,6 +15,7 @@ LADDER = [fd.Fidelity("coarse", 1), fd.Fidelity("fine", 10)]
     ("constraint", "value", "text"),
     [
         ("stress <= 1.5e8", 1.6e8, "stress 1.6e8 > 1.5e8 (+6.7 %)"),
+        ("deflection <= 0.005", 0.1439, "deflection 0.1439 > 0.005 (+2778 %)"),
         ("stress <= 1.5e8", 1.2e8, "stress 1.2e8 <= 1.5e8 (-20 %)"),
         ("stress <= 1.5e8", 1.49e8, "stress 1.49e8 <= 1.5e8 (-0.67 %), active"),
         ("stress <= 1.5e8", 1.5e8, "stress 1.5e8 <= 1.5e8 (+0 %), active"),

@@ -237,7 +237,7 @@ def linear_spaces(draw: st.DrawFn) -> SearchSpace:
     return SearchSpace(parameters, constraints)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(linear_spaces(), st.integers(0, 9))
 def test_random_linear_sets_are_found_drawn_and_repaired(space, seed):
     generator = np.random.default_rng(seed)
@@ -266,7 +266,7 @@ def curved_spaces(draw: st.DrawFn) -> SearchSpace:
     return SearchSpace({name: Real(0, 1) for name in names}, constraints)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(curved_spaces(), st.integers(0, 9))
 def test_random_curved_sets_are_found_drawn_and_repaired(space, seed):
     generator = np.random.default_rng(seed)
@@ -355,4 +355,5 @@ def test_nothing_warns_where_a_constraint_cannot_be_computed():
 def test_the_share_of_valid_designs_is_known():
     assert SPACES["half"].feasible_share == pytest.approx(0.5, abs=0.05)
     assert SPACES["simplex"].feasible_share == 0.0
+    assert SPACES["choices"].feasible_share == pytest.approx(6**-5)
     assert SearchSpace(reals(1)).feasible_share == 1.0

@@ -1,6 +1,6 @@
 """The functions of constraint texts and their derivatives, elementwise on columns.
 
-Values are those that Python's own floats give, bit for bit, however many designs are computed at once: NumPy's
+Values are those of Python's own functions, and the same however many designs are computed at once: NumPy's
 exponential, logarithm, sine, cosine and power of one number and of many may differ in the last bit, and a design must
 not be valid in one place and invalid in another. What is not a finite number is NaN, and so is what follows from it.
 """
@@ -43,8 +43,7 @@ def apply(name: str, arguments: Sequence[Values]) -> Values:
             case "sqrt":
                 result = np.sqrt(first)
             case "**":
-                result = _each(math.pow, *arguments)
-                result = np.where(np.isnan(first) | np.isnan(arguments[1]), np.nan, result)  # pow(nan, 0) is 1
+                result = _power(first, arguments[1])
             case _:
                 result = _each(_ONE_BY_ONE[name], first)
         return np.where(np.isfinite(result), result, np.nan)
@@ -85,6 +84,15 @@ def derivatives(name: str, arguments: Sequence[Values], result: Values) -> list[
         case _:  # a power: b a^(b-1) and a^b log a
             by_base = np.where(second == 0, 0.0, second * np.power(first, second - 1))
             return [by_base, np.where(first > 0, result * np.log(np.abs(first)), 0.0)]
+
+
+def _power(base: Values, exponent: Values) -> Values:
+    """Powers; squares, which are frequent, as products."""
+    result = base * base
+    others = np.flatnonzero(exponent != 2.0)
+    if len(others):
+        result[others] = _each(math.pow, base[others], exponent[others])
+    return np.where(np.isnan(base) | np.isnan(exponent), np.nan, result)  # pow(nan, 0) is 1
 
 
 def _each(function: Callable[..., float], *columns: Values) -> Values:

@@ -62,7 +62,7 @@ class Variable:
     @property
     def is_number(self) -> bool:
         """Whether its values are numbers, so that it may be used in arithmetic."""
-        return self.kind != "choice" or all(_is_number(choice) for choice in self.choices)
+        return self.kind != "choice" or all(number_of(choice) is not None for choice in self.choices)
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class _Parser:
             return None
         wanted = other if isinstance(other, str) else other.number
         for position, choice in enumerate(choices):
-            same_kind = isinstance(choice, str) if isinstance(wanted, str) else _is_number(choice)
+            same_kind = isinstance(choice, str) if isinstance(wanted, str) else number_of(choice) is not None
             if same_kind and choice == wanted:
                 return position
         near = get_close_matches(str(wanted), [c for c in choices if isinstance(c, str)], 1)
@@ -459,5 +459,11 @@ class _Parser:
             self._fail(f"expected ')', got {token!r}" if kind != "end" else "a parenthesis is not closed")
 
 
-def _is_number(choice: Any) -> bool:
-    return isinstance(choice, (int, float)) and not isinstance(choice, bool)
+def number_of(choice: object) -> float | None:
+    """A choice as a number; None if it is not one, or too large for a float."""
+    if isinstance(choice, bool) or not isinstance(choice, (int, float)):
+        return None
+    try:
+        return float(choice)
+    except OverflowError:
+        return None

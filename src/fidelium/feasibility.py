@@ -70,7 +70,7 @@ class Judgement:
             sign = "<=" if is_upper else ">="
         else:
             sign = ">" if is_upper else "<"
-        apart = f"{self.value - self.limit:+.2g}" if self.percent is None else f"{self.percent:+.2g} %"
+        apart = f"{self.value - self.limit:+.2g}" if self.percent is None else _signed(self.percent)
         active = ", active" if self.is_active else ""
         return f"{self.name} {short(self.value)} {sign} {short(self.limit)} ({apart}){active}"
 
@@ -168,6 +168,11 @@ class Feasibility:
             "violated": self.violated,
             "nearest": None if self.nearest is None else self.nearest.number,
         }
+
+
+def _signed(percent: float) -> str:
+    """A percentage in two digits, or whole: +0.67 %, -20 %, +2778 %."""
+    return f"{percent:+.0f} %" if 100 <= abs(percent) < 1e6 else f"{percent:+.2g} %"
 
 
 def short(number: float) -> str:

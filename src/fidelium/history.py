@@ -304,17 +304,22 @@ class History:
         return self.failures_teach and any(len(failed) for _, failed in self.successes)
 
     @cached_property
-    def inside(self) -> tuple[Observations, ...]:
-        """The observations of valid designs, within bounds and constraints: they may be recommended or asked again."""
+    def valid(self) -> tuple[NDArray[np.bool_], ...]:
+        """For every fidelity, which observations are of valid designs, within the bounds and known constraints."""
         if not self.space.constraints:
-            return tuple(seen.inside for seen in self.observations)
+            return tuple(np.all((seen.unit_x >= 0) & (seen.unit_x <= 1), axis=1) for seen in self.observations)
         rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
         for trial, _ in self._placed:
             if trial.is_observation:
                 rows[self.ladder.index(trial.fidelity.name)].append(self.space.contains(trial.params))
+        return tuple(np.array(each, dtype=bool) for each in rows)
+
+    @cached_property
+    def inside(self) -> tuple[Observations, ...]:
+        """The observations of valid designs: they may be recommended or asked again."""
         return tuple(
-            Observations(seen.unit_x[valid], seen.y[valid])
-            for seen, valid in zip(self.observations, (np.array(each, dtype=bool) for each in rows), strict=True)
+            seen if rows.all() else Observations(seen.unit_x[rows], seen.y[rows])
+            for seen, rows in zip(self.observations, self.valid, strict=True)
         )
 
     @cached_property

@@ -6,14 +6,14 @@ margins are differentiated; choices have no derivative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.expressions import Columns, Comparison, Constraint
+from fidelium.expressions import Columns, Comparison, Constraint, number_of
 from fidelium.parameters import Categorical, Integer, Real
 
 Rows = NDArray[np.float64]
@@ -22,6 +22,7 @@ MOST_OPTIONS = 4096
 """Values of an integer parameter at most for which each is tried on its own."""
 
 _FLAT = 1e-300
+_STEEPEST = 1e150  # its square is finite
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,11 @@ class Region:
         curved = [name for name, p in self.parameters.items() if isinstance(p, Real) and p.log]
         return tuple(c for c in self.comparisons if c.is_linear(linear) and not c.contains(curved))
 
+    @property
+    def is_polytope(self) -> bool:
+        """Whether all parameters are real and all edges are flat."""
+        return not self.discrete and len(self._linear) == len(self.comparisons)
+
     @cached_property
     def options(self) -> dict[str, Options]:
         """The values of each discrete parameter that its own constraints allow; not those of large integers."""
@@ -140,7 +146,7 @@ class Region:
                 codes = np.arange(parameter.low, parameter.high + 1)
                 columns, shares = Columns({name: codes.astype(float)}, {}), parameter.shares(codes.astype(float))
             elif isinstance(parameter, Categorical):
-                codes, shares = np.arange(parameter.width), np.ones(parameter.width)
+                codes, shares = np.arange(parameter.width), np.full(parameter.width, 1 / parameter.width)
                 columns = Columns(_as_numbers(name, parameter, codes), {name: codes})
             else:
                 continue
@@ -185,20 +191,24 @@ class Region:
                 met &= constraint.holds(columns)
         return met
 
-    def interval(self, rows: Rows, direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(
+        self, rows: Rows, direction: NDArray[np.float64], *, linear: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Between which t the points row + t direction are in the box and meet the linear comparisons.
 
         Args:
             rows: designs that meet them.
             direction: of the real columns, `(n, reals)`.
+            linear: whether the linear comparisons count; else the box alone does.
         """
+        edges = self._linear if linear else ()
         x = rows[:, self.reals]
         moved = rows.copy()
         moved[:, self.reals] += direction
         here, there = self._relaxed(rows)[0], self._relaxed(moved)[0]
         # every edge as a margin that changes linearly: start + t rise >= 0
-        starts = [x, 1 - x, *(c.margin(here)[:, None] for c in self._linear)]
-        ends = [*(c.margin(there)[:, None] for c in self._linear)]
+        starts = [x, 1 - x, *(c.margin(here)[:, None] for c in edges)]
+        ends = [*(c.margin(there)[:, None] for c in edges)]
         start = np.maximum(np.concatenate(starts, axis=1), 0.0)
         rise = np.concatenate([direction, -direction, *(e - s for e, s in zip(ends, starts[2:], strict=True))], axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -222,7 +232,9 @@ class Region:
         gradients = np.empty((len(rows), len(self.comparisons), len(names)))
         for k, comparison in enumerate(self.comparisons):
             margins[:, k], gradient = comparison.margin_and_gradient(known, names)
-            gradients[:, k] = gradient * factors
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = gradient * factors
+            gradients[:, k] = np.clip(np.nan_to_num(products), -_STEEPEST, _STEEPEST)
         return margins, gradients
 
     def distances(self, rows: Rows) -> tuple[Rows, NDArray[np.float64]]:
@@ -252,6 +264,24 @@ class Region:
                     total += ~comparison.holds(columns)
         return total
 
+    def rough_violation(self, rows: Rows) -> Callable[[Rows], NDArray[np.float64]]:
+        """As `violation` of snapped rows, but quick: with the median of the gradients' norms at these rows as units."""
+        _, gradients = self.margins(rows)
+        with np.errstate(over="ignore"):
+            norms = np.median(np.sqrt(np.sum(gradients**2, axis=2)), axis=0)
+        units = np.where(np.isfinite(norms) & (norms > _FLAT), norms, 1.0)
+        choices = [c for constraint in self.constraints for c in constraint.comparisons if c.choice is not None]
+
+        def violation(rows: Rows) -> NDArray[np.float64]:
+            columns, total = self.columns(rows), np.zeros(len(rows))
+            for comparison, unit in zip(self.comparisons, units.tolist(), strict=True):
+                total += np.maximum(-comparison.margin(columns), 0.0) / unit
+            for comparison in choices:
+                total += ~comparison.holds(columns)
+            return total
+
+        return violation
+
     def _relaxed(self, rows: Rows) -> tuple[Columns, dict[str, NDArray[np.float64]]]:
         """The values at any points of the cube, and the derivatives of numbers by their columns."""
         numbers: dict[str, NDArray[np.float64]] = {}
@@ -263,7 +293,8 @@ class Region:
                 positions[name] = np.argmax(columns, axis=1)
                 numbers |= _as_numbers(name, parameter, positions[name])
             else:
-                numbers[name], slopes[name] = parameter.relaxed(columns[:, 0])
+                with np.errstate(over="ignore"):
+                    numbers[name], slopes[name] = parameter.relaxed(columns[:, 0])
         return Columns(numbers, positions), slopes
 
     def _columns_of(self, kinds: type | tuple[type, ...]) -> NDArray[np.int64]:
@@ -273,7 +304,5 @@ class Region:
 
 def _as_numbers(name: str, parameter: Categorical, positions: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """The values of a categorical parameter, if they are numbers."""
-    choices: Sequence[object] = parameter.choices
-    if any(isinstance(choice, bool) or not isinstance(choice, (int, float)) for choice in choices):
-        return {}
-    return {name: np.array([float(choice) for choice in choices if isinstance(choice, (int, float))])[positions]}
+    numbers = [number_of(choice) for choice in parameter.choices]
+    return {} if None in numbers else {name: np.array(numbers, dtype=float)[positions]}

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.errors import SpaceError
-from fidelium.expressions import Columns, Constraint, Variable, parse
+from fidelium.expressions import Columns, Constraint, Variable, number_of, parse
 from fidelium.feasible_set import FeasibleSet
 from fidelium.parameters import Categorical, Integer, Parameter, Real
 from fidelium.region import Region
@@ -86,8 +86,6 @@ class SearchSpace:
         if not isinstance(other, SearchSpace):
             return NotImplemented
         return self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
-
-    __hash__ = None  # its parameters are a dict
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -239,10 +237,7 @@ class SearchSpace:
 
     @property
     def feasible_share(self) -> float:
-        """Share of uniformly random designs that meet the constraints, to about a thousandth; 1 without constraints.
-
-        Constraints on one discrete parameter alone are not counted.
-        """
+        """Share of uniformly random designs that meet the constraints, to about a thousandth; 1 without constraints."""
         return 1.0 if self._feasible is None else self._feasible.share
 
     @cached_property
@@ -297,8 +292,8 @@ def _columns(region: Region, values: Params) -> Columns:
     for name, parameter in region.parameters.items():
         if isinstance(parameter, Categorical):
             positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])
-        if isinstance(values[name], (int, float)) and not isinstance(values[name], bool):
-            numbers[name] = np.array([float(values[name])])
+        if (number := number_of(values[name])) is not None:
+            numbers[name] = np.array([number])
     return Columns(numbers, positions)
 
 

@@ -195,3 +195,20 @@ def test_checking_needs_a_file(call, tmp_path):
     assert answer.code == 2
     assert "cannot read" in answer.out
     assert os.listdir(tmp_path) == []
+
+
+def test_parameter_constraints_hold_for_what_is_tried(call, write):
+    bound = "  kind: {type: categorical, choices: [steel, foam]}\nparameter_constraints: [x >= 1.2, kind != 'steel']\n"
+    path = write(bound=("  kind: {type: categorical, choices: [steel, foam]}\n", bound))
+    answer = call("check", path, "--trial", "--json")
+    assert answer.code == 0, answer
+    found = json.loads(answer.out)
+    assert [f["text"] for f in found["findings"] if f["about"] == "space"] == [
+        "2 parameter constraints: about 14 % of random designs meet them"
+    ]
+    for trial in found["trials"]:
+        assert trial["params"]["x"] >= 1.2
+        assert trial["params"]["kind"] == "foam"
+    answer = call("check", path, "--trial", "--at", "x=1")
+    assert answer.code == 2
+    assert "violates 'x >= 1.2': 1 >= 1.2" in answer.err

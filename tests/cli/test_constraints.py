@@ -122,6 +122,16 @@ def test_check_shows_the_limits_and_a_trials_outcomes(call, write):
     assert content["trials"][0]["outcomes"] == {"frequency": 0.5, "mass": 2.0, "stress": 1e8}
 
 
+def test_a_constraint_on_what_nothing_reads_is_an_error_in_the_file(call, write):
+    path = write(('command: [sh, solve.sh, "{x}"]', 'command: [sh, solve.sh]\nresult: {regex: "mass (.*)"}'))
+    answer = call("run", path)
+    assert answer.code == 2
+    assert (
+        "study.yaml:12: constraints: nothing reads the outcome 'frequency' at 'coarse', where result gives only the "
+        "value; add outcomes: {frequency: {file: ..., regex: ...}}"
+    ) in answer.err
+
+
 def test_check_finds_a_run_without_a_constrained_outcome(call, write):
     path = write(solver="""echo '{"value": 1, "frequency": 0.5}' > result.json; echo none > out.txt""")
     answer = call("check", path, "--trial")
@@ -143,7 +153,7 @@ def test_a_constrained_outcome_that_is_missing_is_a_failed_trial(call, write):
 def test_outcomes_are_told_by_hand(call, write, monkeypatch):
     path = write(("initial: {coarse: 2, fine: 4}", "initial: {fine: 4}"))
     for _ in range(5):
-        assert call("ask", path).code == 0
+        assert json.loads(call("ask", path).out)["outcomes"] == ["stress", "frequency"]
     told = call("tell", path, 0, 0.5, "--outcome", "stress=1.6E+08", "--outcome", "frequency = 0.5")
     assert told.err == "trial 0 is done, infeasible: stress 1.6e8 > 1e8 (+60 %); 4 trials pending\n"
     told = call("tell", path, 1, 0.5, "--outcome", "stress=1e7", "--outcome", "frequency=0.5", "--outcome", "mass=3")
@@ -228,9 +238,11 @@ def test_changed_constraints_are_taken_up_or_refused(call, write):
     assert f"{line}; {count} trials kept" in answer.err
     assert [trial.feasible for trial in trials(path)] == [trial.outcomes["stress"] <= 5e7 for trial in trials(path)]
     path = write(("stress <= 1.0e8", "drag <= 1"))
+    refused = "trial 0 has no outcome 'drag', which the constraint 'drag <= 1.0' names"
+    assert f"problem  storage   {refused}" in call("check", path).out
     answer = call("run", path, "--budget", "20")
     assert answer.code == 2
-    assert "trial 0 has no outcome 'drag', which the constraint 'drag <= 1.0' names; it has" in answer.err
+    assert f"{refused}; it has" in answer.err
 
 
 def test_a_study_with_a_damaged_outcome_is_an_error_that_names_it(call, write):

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from fidelium import Categorical, Fidelity, Integer, Real, create_study, load_study
+from fidelium import Categorical, Fidelity, Integer, Real, SearchSpace, create_study, load_study
 from fidelium.config.load import load_study_file
 from fidelium.storage import open_storage
 from fidelium.study import start_study
@@ -340,3 +340,16 @@ def test_an_outcome_that_cannot_be_read_is_refused(call, constrained, storage, t
     answer = call("import", storage, file, "--fidelity", "high", "--outcome", name)
     assert answer.code == 2
     assert message in answer.err
+
+
+def test_rows_that_violate_a_parameter_constraint_are_errors(call, storage, tmp_path) -> None:
+    space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, ["x < y"])
+    create_study(space, [Fidelity("only", 1)], direction="minimize", strategy="random", storage=storage, name="s")
+    file = tmp_path / "data.csv"
+    file.write_text("x,y,value\n0.1,0.5,1\n0.6,0.5,2\n")
+    answer = call("import", storage, file, "--fidelity", "only")
+    assert answer.code == 2
+    assert "line 3: the design violates 'x < y': 0.6 < 0.5" in answer.err
+    assert call("import", storage, file, "--fidelity", "only", "--skip-bad").code == 0
+    with closing(load_study(storage, "s")) as study:
+        assert [trial.value for trial in study.trials] == [1.0]

@@ -13,6 +13,7 @@ from fidelium.cli import main
 from fidelium.config.load import Failures, load_study_file
 from fidelium.config.schema import parse_duration, study_schema
 from fidelium.config.yaml_document import parse_scalar
+from fidelium.constraints import OutcomeConstraint
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import CsvCell, JsonPath, Pattern, ResultFile
 from fidelium.fidelity import Fidelity
@@ -64,6 +65,26 @@ command: [solve]
 """
 
 
+CONSTRAINED = """
+name: frame
+direction: minimize
+budget: 50
+parameters: {x: {type: real, low: 0, high: 1}}
+constraints:
+  - stress <= 150e6
+  - 10 <= frequency <= 20
+  - frequency >= 12
+failures: {model: false, timeouts: ignore}
+outcomes:
+  stress: {file: out.txt, regex: "stress = (.*)"}
+  u: {file: nodes.csv, column: u}
+fidelities:
+  - {name: coarse, cost: 1}
+  - {name: fine, cost: 5, outcomes: {u: {file: out.json, json: u}, f2: {python: "post.py:mass"}}}
+command: [solve]
+"""
+
+
 @pytest.fixture
 def write(tmp_path):
     """Writes a study file with the files it uses."""
@@ -77,6 +98,22 @@ def write(tmp_path):
         return tmp_path / "study.yaml"
 
     return write_file
+
+
+def test_constraints_outcomes_and_what_failures_teach(write, tmp_path):
+    file = load_study_file(write(CONSTRAINED))
+    of = file.definition
+    assert of.constraints == (OutcomeConstraint("stress", upper=150e6), OutcomeConstraint("frequency", 12, 20))
+    assert (of.failures_teach, of.timeouts_teach) == (False, False)
+    stress = Pattern("stress = (.*)", "out.txt")
+    assert file.program.commands["coarse"].outcomes == {"stress": stress, "u": CsvCell("nodes.csv", "u")}
+    assert file.program.commands["fine"].outcomes == {  # merged by name
+        "stress": stress,
+        "u": JsonPath("out.json", "u"),
+        "f2": PythonFunction(str(tmp_path / "post.py"), "mass"),
+    }
+    plain = load_study_file(write(SMALL)).definition
+    assert (plain.constraints, plain.failures_teach, plain.timeouts_teach) == ((), True, True)
 
 
 def test_all_keys(write, tmp_path):
@@ -237,13 +274,12 @@ def test_the_starter_is_a_study_that_runs(tmp_path):
     assert json.loads((tmp_path / "study.schema.json").read_text()) == study_schema()
     file = load_study_file(tmp_path / "study.yaml")
     params = {"height": 0.05, "layers": 2, "core": "foam"}
-    coarse, fine = (
-        file.program.run(Trial(m, params, fidelity)).value for m, fidelity in enumerate(file.definition.ladder)
-    )
-    # q L^4 (5/384) / EI + q L^2 / (8 GA), per metre of width, against the limit of 5 mm
+    coarse, fine = (file.program.run(Trial(m, params, fidelity)) for m, fidelity in enumerate(file.definition.ladder))
+    assert coarse.value == fine.value == pytest.approx(3.6 + 0.05 * 60)
+    # q L^4 (5/384) / EI + q L^2 / (8 GA), per metre of width
     bending = 5 / 384 * 4000 * 2**4 / (6e10 * 1e-3 * 0.05**2 / 2) + 4000 * 2**2 / (8 * 2e7 * 0.05)
-    assert fine == pytest.approx(3.6 + 0.05 * 60 + 20 * (bending / 0.005 - 1), rel=1e-4)
-    assert 0.005 < abs(coarse / fine - 1) < 0.2
+    assert fine.outcomes == {"deflection": pytest.approx(bending, rel=1e-4)}
+    assert 0.005 < abs(coarse.outcomes["deflection"] / fine.outcomes["deflection"] - 1) < 0.2
 
 
 def test_every_comment_of_the_starter_can_be_switched_on(tmp_path):
@@ -256,6 +292,21 @@ def test_every_comment_of_the_starter_can_be_switched_on(tmp_path):
     (tmp_path / "all.yaml").write_text("\n".join([*lines, *settings]), encoding="utf-8")
     file = load_study_file(tmp_path / "all.yaml")
     assert [line.split(":")[0] for line in settings] == [
-        *("strategy", "seed", "workers", "storage", "initial", "environment", "templates", "result", "stop", "runs")
+        *("strategy", "seed", "workers", "storage", "initial", "environment", "templates", "result", "outcomes"),
+        *("stop", "runs"),
     ]
     assert file.stop == Stop(wall_time=28800.0, trials=100, no_improvement=60.0)
+
+
+def test_parameter_constraints_are_those_of_the_space(tmp_path):
+    path = tmp_path / "study.yaml"
+    text = FULL.replace(
+        "fidelities:", "parameter_constraints:\n  - layers * 1e11 <= young\n  - glue != 'no'\nfidelities:"
+    )
+    path.write_text(text)
+    (tmp_path / "deck.inp.j2").write_text("{{ young }}")
+    space = load_study_file(path).definition.space
+    assert space.constraints == ("layers * 1e11 <= young", "glue != 'no'")
+    assert space.contains({"young": 4e11, "layers": 4, "glue": 2})
+    assert not space.contains({"young": 3e11, "layers": 4, "glue": 2})
+    assert study_schema()["properties"]["parameter_constraints"]["items"] == {"type": "string"}

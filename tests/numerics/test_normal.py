@@ -204,7 +204,10 @@ def test_the_excess_is_right_to_many_digits_of_itself_however_small():
 def test_the_excess_completes_scipys_distribution_of_two_variables():
     generator = np.random.default_rng(0)
     a, b, r = generator.normal(size=40), generator.normal(size=40), generator.uniform(-0.999, 0.999, size=40)
-    whole = [stats.multivariate_normal(cov=[[1, r[i]], [r[i], 1]]).cdf(np.array([a[i], b[i]])) for i in range(len(a))]
+    whole = [
+        stats.multivariate_normal.cdf(np.array([a[i], b[i]]), cov=np.array([[1, r[i]], [r[i], 1]]))
+        for i in range(len(a))
+    ]
     np.testing.assert_allclose(special.ndtr(a) * special.ndtr(b) + excess(a, b, r), whole, atol=1e-8)
 
 

@@ -73,7 +73,7 @@ def test_infeasible_trials_are_grey_with_their_violations(study):
     above = trace(figure, "fine (cost 10, target)", "markers", "x")
     assert list(above.marker.color) == [TARGET, GREY, TARGET, GREY]
     assert "(infeasible)" in above.text[1]
-    assert "stress 20 &gt; 10 (+1e+02 %)" in above.text[1]
+    assert "stress 20 &gt; 10 (+100 %)" in above.text[1]
     assert "stress 9.95 &lt;= 10 (-0.5 %), active" in above.text[0]
     assert "mass 3" in above.text[0]
     strip = trace(figure, "fine (cost 10, target)", "markers", "x2")

@@ -96,6 +96,18 @@ def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
         assert definition_of("s", definition_text(record)) == record
 
 
+def test_parameter_constraints_come_back_and_without_any_the_text_is_as_before():
+    record = make_definition("s")
+    plain = replace(record, space=SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
+    assert "constraints" not in definition_text(plain)
+    texts = ("x < y", "`x` + 2*y <= 1.5")
+    bound = replace(record, space=SearchSpace(plain.space.parameters, list(texts)))
+    again = definition_of("s", definition_text(bound))
+    assert again == bound
+    assert again.space.constraints == texts
+    assert definition_text(again) == definition_text(bound) != definition_text(plain)
+
+
 def test_bounds_of_numpy_are_numbers():
     record = replace(make_definition("s"), space=SearchSpace({"x": Real(np.float64(0.1), np.float64(2))}))
     assert definition_of("s", definition_text(record)).space == SearchSpace({"x": Real(0.1, 2)})

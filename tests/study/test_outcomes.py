@@ -79,6 +79,7 @@ def test_there_is_no_best_while_nothing_is_feasible():
     assert study.optimize(beam, 40, progress=False) is None
     assert study.best is None
     assert {trial.feasible for trial in study.trials} == {False}
+    assert "no feasible value at the target yet" in repr(study)
 
 
 def test_told_outcomes_are_those_of_the_live_trial():
@@ -182,6 +183,7 @@ def test_a_failure_has_no_outcomes():
         ({"value": 1.0, "width": 1.0}, "'width' is a parameter, so an outcome cannot have this name; rename it"),
         ({"value": 1.0, "stress": "high"}, "the outcome 'stress' is 'high', not a number"),
         ({"value": 1.0, "stress": None}, "the outcome 'stress' is None, not a number"),
+        ({"value": 1.0, "stress": 10**400}, "the outcome 'stress' is 1000"),
         ({"value": 1.0, 7: 1.0}, "the name of an outcome is a word of letters"),
         ({"value": math.inf, "stress": 0.1, "frequency": 0.5}, "value is inf, not a finite number"),
         ({"stress": 0.1, "frequency": 0.5}, "the objective must return a number or"),

@@ -32,6 +32,8 @@ def ask(
 ) -> None:
     """Print the next trial to evaluate, as JSON: number, params, fidelity, cost.
 
+    A study with constraints adds outcomes, the names of those that must be told with the value.
+
     The exit code is 1 if the remaining budget is below the cheapest run.
     """
     found = find(where, name)
@@ -42,8 +44,10 @@ def ask(
         except BudgetError as error:  # not a usage error: this ends a script's loop
             say(f"nothing to ask: {error}")
             raise typer.Exit(1) from None
+        needed = [each.name for each in study.definition.constraints]
     rung = trial.fidelity
-    print_json({"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost})
+    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost}
+    print_json({**asked, **({"outcomes": needed} if needed else {})})
 
 
 def tell(

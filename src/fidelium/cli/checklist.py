@@ -150,12 +150,13 @@ def _runs(runs: Path) -> Finding:
 
 
 def _storage(found: Located) -> Finding:
-    from fidelium.study.redefinition import differences
+    from fidelium.study.redefinition import check_outcomes, differences
 
     what = "a new study"
     with _problems() as wrong, open_storage_of(found) as storage:
         if found.name in storage.names():
             now, stored = study_in(storage, found).snapshot(), storage.open(found.name).definition
+            check_outcomes(now.trials, now.definition)
             changes = "".join(f"; changed: {change}" for change in differences(stored, now.definition))
             what = f"{counted(len(now.trials), 'trial')} so far{changes}"
     scheme, _, path = found.storage.partition(":///")

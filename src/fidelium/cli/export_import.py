@@ -11,7 +11,6 @@ import typer
 from fidelium.cli.locate import existing_name, find, open_storage_of, open_store, study_in
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import counted, print_json, truncated
-from fidelium.constraints import check_outcome_name
 from fidelium.errors import SettingError
 from fidelium.text import visible
 
@@ -59,6 +58,7 @@ def import_(
     that were imported before are skipped.
     """
     from fidelium.cli.table_io import MAX_ERRORS, listed, read_observations
+    from fidelium.constraints import check_outcome_name
     from fidelium.study.transfer import add_missing
     from fidelium.trial_table import parameter_columns
 

@@ -269,7 +269,8 @@ def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
         choice = study.recommend()
     if as_json:
         chance = choice.feasible_probability
-        likely = {} if chance is None else {"feasible_probability": chance}
+        judged = study.definition.constraints or chance not in (None, 1.0)
+        likely = {"feasible_probability": chance} if judged else {}
         print_json({"params": choice.params, "mean": choice.mean, "std": choice.std, "trial": choice.trial, **likely})
         return
     out = console()

@@ -67,7 +67,7 @@ def grid(*headers: str, title: str | None = None) -> Table:
 def expectation(choice: RecommendedDesign) -> str:
     """What to expect of a recommended design: the value it had, or what the model says."""
     chance = choice.feasible_probability
-    likely = "" if chance is None else f", feasible with probability {chance:.2g}"
+    likely = "" if chance is None or chance == 1 else f", feasible with probability {chance:.2f}"
     if choice.trial is not None and choice.std == 0:
         return f"{number(choice.mean)} observed in trial {choice.trial}{likely}"
     seen = "not run yet" if choice.trial is None else f"observed in trial {choice.trial}"

@@ -20,6 +20,8 @@ from fidelium.constraints import outcome_constraints
 from fidelium.definition import StudyDefinition, checked_budget
 from fidelium.errors import ConfigError, FideliumError
 from fidelium.execution.program import ExternalProgram
+from fidelium.execution.python_function import PythonFunction
+from fidelium.execution.result_rules import ResultFile
 from fidelium.execution.substitution import check_parameter_names
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
@@ -177,6 +179,7 @@ def load_study_file(path: Path | str) -> StudyFile:
     definition = _definition(document, section)
     storage = storage_url(document, section.name, section.storage)
     program = program_of(document, section, definition.space.names, storage)
+    _check_outcomes_are_read(document, definition, program)
     with document.errors_at("budget"):
         return StudyFile(
             replace(definition, limits={"budget": section.budget, **_timeouts(program)}),
@@ -188,6 +191,22 @@ def load_study_file(path: Path | str) -> StudyFile:
             program=program,
             document=document,
         )
+
+
+def _check_outcomes_are_read(document: Document, definition: StudyDefinition, program: ExternalProgram) -> None:
+    """Refuse a constraint on an outcome that no rule can find: every run would fail.
+
+    Raises:
+        ConfigError: for the first one.
+    """
+    for limit in definition.constraints:
+        for fidelity, command in program.commands.items():
+            if limit.name not in command.outcomes and not isinstance(command.result, (ResultFile, PythonFunction)):
+                raise document.error_at(
+                    ("constraints",),
+                    f"nothing reads the outcome {limit.name!r} at {fidelity!r}, where result gives only the value; add "
+                    f"outcomes: {{{limit.name}: {{file: ..., regex: ...}}}}",
+                )
 
 
 def _timeouts(program: ExternalProgram) -> dict[str, float]:

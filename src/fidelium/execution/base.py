@@ -42,7 +42,7 @@ class Measurement:
         if cost is None or not 0 <= cost < math.inf:
             raise EvaluationError(f"the cost is {shown(self.cost)}, not a finite number >= 0")
         for name, outcome in self.outcomes.items():
-            _check_outcome(name, outcome)
+            _outcome(name, outcome)
 
     @classmethod
     def of(cls, result: object, source: str) -> Measurement:
@@ -66,7 +66,8 @@ class Measurement:
                 f'{source} must return a number or {{"value": number, "cost": number, "an outcome": number, ...}}, got '
                 f"{shown(result)}"
             )
-        outcomes = {key: each for key, each in result.items() if key not in ("value", "cost", "failed")}
+        fields = ("value", "cost", "failed")
+        outcomes = {name: _outcome(name, each) for name, each in result.items() if name not in fields}
         return replace(cls.of_fields(result), outcomes=outcomes)
 
     @classmethod
@@ -174,13 +175,20 @@ def _as_number(value: object) -> float | None:
         return None
 
 
-def _check_outcome(name: object, outcome: object) -> None:
+def _outcome(name: object, outcome: object) -> float:
+    """An outcome as a float, which may be NaN or infinite.
+
+    Raises:
+        EvaluationError: if it is not a number, or has a name that no outcome may have.
+    """
     try:
-        check_outcome_name(name)
+        check_outcome_name(name if isinstance(name, str) else shown(name))
     except SettingError as error:
         raise EvaluationError(str(error)) from None
-    if _as_number(outcome) is None:
-        raise EvaluationError(f"the outcome {name!r} is {shown(outcome)}, not a number")
+    number = _as_number(outcome)
+    if number is None or not isinstance(name, str):
+        raise EvaluationError(f"the outcome {shown(name)} is {shown(outcome)}, not a number with a name")
+    return number
 
 
 def _objective_traceback(error: BaseException) -> str:

@@ -36,13 +36,15 @@ class Kernel(eqx.Module):
     Args:
         log_length: logarithms of the lengths.
         name: "rbf" or "matern52".
+        few: up to this many coordinates distances are sums that are written out.
     """
 
     log_length: Float[Array, " d"]
     name: str = eqx.field(static=True, default="rbf")
+    few: int = eqx.field(static=True, default=FEW_DIMENSIONS)
 
     def __call__(self, x: Float[Array, " d"], other: Float[Array, " d"]) -> Float[Array, ""]:
-        square = squared_distance(x, other, self.log_length)
+        square = squared_distance(x, other, self.log_length, self.few)
         if self.name == "rbf":
             return jnp.exp(-0.5 * square)
         r = math.sqrt(5) * jnp.sqrt(square + _LEAST_SQUARE)
@@ -59,14 +61,14 @@ def total(terms: Float[Array, " d"]) -> Float[Array, ""]:
 
 
 def squared_distance(
-    x: Float[Array, " d"], other: Float[Array, " d"], log_length: Float[Array, " d"]
+    x: Float[Array, " d"], other: Float[Array, " d"], log_length: Float[Array, " d"], few: int = FEW_DIMENSIONS
 ) -> Float[Array, ""]:
     """r^2 = sum_i ((x_i - x'_i) / l_i)^2, in many dimensions as |a|^2 + |a'|^2 - 2 a . a', a = x / l.
 
     For all pairs of points the latter is one product of matrices; the derivative of the written-out sum takes d^2 steps
     for every pair. It is right to 1e-16 |a|^2, far below the noise.
     """
-    if len(x) <= FEW_DIMENSIONS:
+    if len(x) <= few:
         return total((x - other) ** 2 * jnp.exp(-2 * log_length))
     a, b = (x - 0.5) * jnp.exp(-log_length), (other - 0.5) * jnp.exp(-log_length)
     return jnp.maximum(a @ a + b @ b - 2 * (a @ b), 0.0)

@@ -133,7 +133,7 @@ def distance(y: Values | float, other: Values | float, scale: float) -> Values:
     largest = max(float(np.max(np.abs(part), initial=0.0)) for part in (y, other))
     half = 0.5 if largest > _HUGE else 1.0
     with np.errstate(over="ignore"):
-        return _finite((half * y - half * other) / max(half * scale, _SMALLEST))
+        return _finite(np.asarray((half * y - half * other) / max(half * scale, _SMALLEST)))
 
 
 def _finite(values: Values) -> Values:

@@ -113,7 +113,8 @@ def add_convergence(figure: go.Figure, study: Study, optimum: float | None, top:
     course = curve(study)
     _add_staircase(figure, study, course, optimum, top)
     _add_strip(figure, study, course, strip)
-    add_heading(figure, f"{'Best value' if optimum is None else 'Simple regret'} against cost", x=top.x[0])
+    best = "Best feasible value" if study.definition.constraints else "Best value"
+    add_heading(figure, f"{best if optimum is None else 'Simple regret'} against cost", x=top.x[0])
     total = study.spent or 1.0
     cost_axis = {"range": [-0.02 * total, 1.02 * total]}
     top.place(figure, x=cost_axis | {"showticklabels": False}, y=_value_axis(study, course, optimum))

@@ -72,7 +72,7 @@ def take_up(
     changes = differences(stored, definition)
     if changes:
         trials = store.trials()
-        _check_outcomes(trials, definition)
+        check_outcomes(trials, definition)
         store.redefine(definition, user_name(), "; ".join(changes))
         for change in changes:
             announce(f"{change}; {len(trials)} trial{'' if len(trials) == 1 else 's'} kept")
@@ -137,7 +137,7 @@ def _check_same_problem(stored: StudyDefinition, new: StudyDefinition) -> None:
         )
 
 
-def _check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
+def check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
     """Refuse constraints on outcomes that a stored observation does not have.
 
     Raises:

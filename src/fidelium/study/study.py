@@ -523,11 +523,12 @@ class Study:
     def __repr__(self) -> str:
         now = self.snapshot()
         counts, best = Counter(trial.fidelity.name for trial in now.trials), now.best
+        found = "feasible value" if self._definition.constraints else "value"
         parts = [
             f"{len(now.trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
             *(f"{count} {state}" for state, count in now.states.items() if count and state != TrialState.DONE),
             f"spent {now.spent:g}",
-            "no value at the target yet" if best is None else f"best {best.value:g} at {best.params}",
+            f"no {found} at the target yet" if best is None else f"best {best.value:g} at {best.params}",
         ]
         title = "Study" if self.name is None else f"Study {self.name!r}"
         return f"<{title} to {self.direction} {self.ladder.target.name!r}: {', '.join(parts)}>"

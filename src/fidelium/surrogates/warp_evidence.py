@@ -59,6 +59,9 @@ RATIO_BOUNDS = (1e-8, 1e3)
 ROOM = 0.25
 """A logarithm that ends at the best value continues beyond it, until this share of the way to its pole is left."""
 
+STEP = 4.0
+"""Factor between the scales that bends may have: the evidence hardly tells finer ones apart."""
+
 STEPS = 16
 """Evaluations of the evidence at most, twice."""
 
@@ -69,9 +72,13 @@ _LEAST_SCORE, _LEAST_SQUARE, _LEAST_SCALE = -1e300, 1e-30, 1e-290
 class Candidate:
     """A bend of every fidelity's values whose scale is to be learned.
 
+    Scales are rounded to powers of `STEP` times the gap, poles to a share of the scale, so that a few more observations
+    give the same bend, and what was learned from the values that it gave can be kept.
+
     Args:
         ends: of every fidelity, where it bends below and above.
         gaps: a distance of every fidelity that the scale is relative to, above 0.
+        anchors: a value of every fidelity that poles are rounded relative to.
         below: whether it bends below.
         above: whether it bends above.
         start: first guess of the ratio of scale and gap.
@@ -82,6 +89,7 @@ class Candidate:
 
     ends: tuple[tuple[float, float], ...]
     gaps: tuple[float, ...]
+    anchors: tuple[float, ...]
     below: bool = False
     above: bool = False
     start: float = 1.0
@@ -91,13 +99,15 @@ class Candidate:
 
     def bend(self, fidelity: int, ratio: float) -> Bend:
         """The bend of a fidelity's values, with the scale's ratio to the gap."""
-        (low, high), scale = self.ends[fidelity], max(self.gaps[fidelity] * ratio, _LEAST_SCALE)
         if not (self.below or self.above):
             return STRAIGHT
-        if self.outermost and self.below:  # the same logarithm from a later beginning
-            return Bend(below=low + (1 - ROOM) * scale, scale=ROOM * scale)
-        if self.outermost:
-            return Bend(above=high - (1 - ROOM) * scale, scale=ROOM * scale)
+        (low, high), anchor = self.ends[fidelity], self.anchors[fidelity]
+        scale = max(self.gaps[fidelity] * STEP ** round(math.log(ratio, STEP)), _LEAST_SCALE)
+        if self.outermost:  # the same logarithm from a later beginning, nearer to its pole
+            room, sign = ROOM * scale, 1.0 if self.below else -1.0
+            steps = math.ceil(sign * float(distance(np.array([low]), anchor, room)[0]))
+            pole = anchor + sign * room * steps + sign * scale
+            return Bend(below=pole - room, scale=room) if self.below else Bend(above=pole + room, scale=room)
         if self.below and self.above:
             return Bend(low, high, scale)
         return Bend(below=low, scale=scale) if self.below else Bend(above=high, scale=scale)
@@ -235,7 +245,7 @@ def _log_densities(
     def one(vector: Array, between: Array, beyond: Array, flags: Array) -> Array:
         theta = unravel(prior_mean, vector)
         log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(prior_mean)[0]) / ravel_pytree(prior_std)[0]) ** 2)
-        kernel = Kernel(theta.process.log_lengths)
+        kernel = Kernel(jnp.asarray(theta.process.log_lengths))
         variance = jnp.exp(2 * theta.process.log_amplitude)
         ratios = jnp.exp(jnp.where(flags[2] > 0, theta.log_ratios[0], theta.log_ratios))
 
@@ -253,6 +263,7 @@ def _log_densities(
             # the slope of z is that of a logarithm, ratio / (ratio + |beyond|), over the standard deviation
             return density - jnp.sum(mask * (jnp.where(bends, far, 0.0) + jnp.log(std)))
 
-        return jnp.sum(jax.vmap(fidelity)(data.x, data.mask, between, beyond, ratios)) + log_prior
+        fidelities = jax.vmap(fidelity)(jnp.asarray(data.x), jnp.asarray(data.mask), between, beyond, ratios)
+        return jnp.sum(fidelities) + log_prior
 
     return jax.vmap(jax.value_and_grad(one))(vectors, data.between, data.beyond, data.flags)

@@ -11,6 +11,8 @@ The posterior of the warped values is reported in the user's units: its `scales`
 from __future__ import annotations
 
 import hashlib
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,8 +30,8 @@ from fidelium.numerics.scaling import scale_rows, standardising
 from fidelium.numerics.warping import STRAIGHT, Bend, Warp
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Focus, Focusable, Posterior, Surrogate
-from fidelium.surrogates.learning import Memory, milestone, require_data, subset
-from fidelium.surrogates.warp_evidence import Candidate, scored
+from fidelium.surrogates.learning import Memory, require_data, subset
+from fidelium.surrogates.warp_evidence import STEP, Candidate, scored
 
 Values = NDArray[np.float64]
 Propose = Callable[[Sequence[Values]], list[Candidate]]
@@ -49,8 +51,19 @@ BLUNT, SHARP = 1.0, 0.03
 FEWEST = 5
 """Observations of a fidelity from which a bend of its own is taken."""
 
+_LARGEST_GAP = 1e300
+
 MOST_POINTS = 64
 """Observations of a fidelity, at most, that a map is chosen by."""
+
+
+def rare_milestone(count: int) -> int:
+    """The last number of observations, up to `count`, at which a map is chosen again: 12 to 25 % more each time.
+
+    With another map everything is learned again, so it should change more seldom than the parameters.
+    """
+    step = 1 << max(0, count.bit_length() - 3)
+    return count // step * step
 
 
 @runtime_checkable
@@ -58,6 +71,11 @@ class ScaledPosterior(Posterior, Protocol):
     """A posterior that keeps its scales as rows of an array (`scale_rows`), as do its members."""
 
     units: Float[Array, "m fields"]
+
+    @abstractmethod
+    def members(self) -> tuple[ScaledPosterior, ...]:
+        """The posteriors whose gains are averaged."""
+        ...
 
 
 P = TypeVar("P", bound=ScaledPosterior)
@@ -77,7 +95,7 @@ class Warped(Generic[P]):
     surrogate: Surrogate[P]
     shares_units: bool = False
     focus: Focus | None = None
-    learned_at: Callable[[int], int] = milestone
+    learned_at: Callable[[int], int] = rare_milestone
 
     def focused(self, focus: Focus) -> Warped[P]:
         """The same surrogate for an outcome with limits."""
@@ -196,7 +214,8 @@ def _choose(observations: Sequence[Observations], propose: Propose, again: bool,
 def _straight(values: Sequence[Values]) -> Candidate:
     """The identity."""
     scales = [standardising(y) for y in values]
-    return Candidate(tuple((scale.centre,) * 2 for scale in scales), tuple(scale.spread for scale in scales))
+    centres = tuple(scale.centre for scale in scales)
+    return Candidate(tuple((at, at) for at in centres), tuple(scale.spread for scale in scales), centres)
 
 
 def tail_candidates(values: Sequence[Values], shared: bool) -> list[Candidate]:
@@ -209,10 +228,10 @@ def tail_candidates(values: Sequence[Values], shared: bool) -> list[Candidate]:
     everything = np.concatenate(list(values))
     if not len(everything):
         return []
-    candidates = _tails([everything] * len(values), Candidate((), (), penalty=PREFERENCE))
+    candidates = _tails([everything] * len(values), Candidate((), (), (), penalty=PREFERENCE))
     if not shared and len(values) > 1:
         groups = [y if len(y) >= FEWEST else everything for y in values]
-        candidates += _tails(groups, Candidate((), (), shared=False, penalty=PREFERENCE + OWN))
+        candidates += _tails(groups, Candidate((), (), (), shared=False, penalty=PREFERENCE + OWN))
     return candidates
 
 
@@ -223,8 +242,8 @@ def _tails(groups: Sequence[Values], like: Candidate) -> list[Candidate]:
         ends = [float(end_of(y)) for y in groups]
         gaps = [_gap(y, end, end) for y, end in zip(groups, ends, strict=True)]
         if min(gaps) > 0:
-            at = tuple((end, end) for end in ends)
-            kind = replace(like, ends=at, gaps=tuple(gaps), below=below, above=not below, outermost=True)
+            kind = replace(like, ends=tuple((end, end) for end in ends), gaps=tuple(gaps), outermost=True)
+            kind = replace(kind, anchors=tuple(float(y[0]) for y in groups), below=below, above=not below)
             candidates += [replace(kind, start=start) for start in (BLUNT, SHARP)]
     return candidates
 
@@ -241,12 +260,18 @@ def limit_candidates(values: Sequence[Values], low: float, high: float) -> list[
     if gap == 0:
         return []
     count = len(values)
-    kind = Candidate(((low, high),) * count, (gap,) * count, below=True, above=True, penalty=PREFERENCE)
+    kind = Candidate(((low, high),) * count, (gap,) * count, (low,) * count, below=True, above=True, penalty=PREFERENCE)
     return [replace(kind, start=start) for start in (BLUNT, SHARP)]
 
 
 def _gap(y: Values, low: float, high: float) -> float:
-    """The median distance from the ends, of the values that are beyond them; 0 if fewer than two are."""
+    """The median distance from the ends, of the values that are beyond them; 0 if fewer than two are.
+
+    Rounded, relative to the spread of the first values, so that it changes seldom.
+    """
     apart = np.abs(y / 2 - np.clip(y / 2, low / 2, high / 2))
     apart = apart[apart > 0]
-    return min(2 * float(np.median(apart)), 1e300) if len(apart) > 1 else 0.0
+    if len(apart) < 2:
+        return 0.0
+    gap, unit = min(2 * float(np.median(apart)), _LARGEST_GAP), standardising(y[:FEWEST]).spread
+    return unit * STEP ** round(math.log(gap, STEP) - math.log(unit, STEP))

@@ -62,6 +62,9 @@ class CommandLine:
     stdin: bytes
 
 
+_TOLD = ('{"number": 2, "value": 1.5}', '{"number": 2, "value": 1.5, "outcomes": {"stress": 1.5e8, "u": 0.5}}')
+
+
 class Commands:
     """Every command line ends with a documented exit code, and what is wrong is said without a traceback."""
 
@@ -106,7 +109,7 @@ class Commands:
         if name.startswith(_LONG):
             words.append("--no-such-option")
         words = [_as_argument(word) for word in words if not word.startswith(_NEVER)]
-        return CommandLine(tuple(words), encoded(chance, mutated(chance, '{"number": 2, "value": 1.5}')))
+        return CommandLine(tuple(words), encoded(chance, mutated(chance, chance.choice(_TOLD))))
 
     def try_out(self, given: CommandLine) -> None:
         self._tidy_up()

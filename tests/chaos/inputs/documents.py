@@ -55,6 +55,22 @@ environment: {OMP_NUM_THREADS: 1, YOUNG: "{young}"}
 templates: {deck.inp: deck.j2}
 result: {file: out.json, json: "results.mass[0]"}
 """
+_LIMITED = """\
+name: frame
+direction: minimize
+budget: 50
+parameters: {x: {type: real, low: 0, high: 1}}
+constraints:
+  - stress <= 150e6
+  - 10 <= frequency <= 20
+  - drag >= -1.5
+failures: {model: false, timeouts: ignore}
+outcomes:
+  stress: {file: out.txt, regex: "stress = (.*)"}
+  drag: {file: nodes.csv, column: drag}
+fidelities: [{name: coarse, cost: 1, outcomes: {drag: {file: out.json, json: drag}}}, {name: fine, cost: 5}]
+command: [solve]
+"""
 _SHELL = """\
 name: shell
 direction: minimize
@@ -83,7 +99,7 @@ class Documents:
     def draw(self, chance: random.Random) -> bytes:
         kind = chance.random()
         if kind < 0.9:
-            return encoded(chance, mutated(chance, chance.choice((_SMALL, _SMALL, _LARGE, _SHELL))))
+            return encoded(chance, mutated(chance, chance.choice((_SMALL, _LIMITED, _LARGE, _SHELL))))
         if kind < 0.9998:
             return encoded(chance, _yaml(chance, 3) if kind < 0.97 else nested(chance))
         return _bomb(chance).encode()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fidelium as fd
+from fidelium.constraints import is_outcome_name
 from fidelium.errors import EvaluationError, SetupError
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import (
@@ -23,7 +24,14 @@ from fidelium.execution.result_rules import (
 from tests.chaos.inputs.base import demand
 from tests.chaos.inputs.hostile import anything, encoded, mutated, text
 
-_JSON = ('{"value": 1.2}', '{"value": -3.5e2, "cost": 4}', '{"failed": "no mesh"}', '{"results": {"mass": [1, 2.5]}}')
+_JSON = (
+    '{"value": 1.2}',
+    '{"value": -3.5e2, "cost": 4}',
+    '{"failed": "no mesh"}',
+    '{"results": {"mass": [1, 2.5]}}',
+    '{"value": 1.2, "stress": 1.5e8, "frequency": 12, "x": 0.5, "solver": "2.21", "modes": [1, 2]}',
+    '{"value": 1.2, "stress": NaN, "mass": -Infinity, "std": 1, "ok": true}',
+)
 _TABLE = ("run,mass,stress\n1,2.5,3\n2,2.25,4\n", "1 2 3\n4 5 6\n", "mass;stress\n1,5;2\n", '"mass"\n"1.5D+03"\n')
 _OUTPUT = ("step 1\nmass = 2.5\nmass = 2.25\n", "mass =\n", "FAIL: no mesh\n", "mass = 1.5D+03 kg\n")
 _PATHS = (
@@ -60,6 +68,10 @@ _RETURNED = (
     "type('R',(),{'__repr__':lambda s:1/0})()", "__import__('numpy').float32(1.5)",
     "__import__('numpy').array(2.5)", "__import__('numpy').array([1,2])", "__import__('decimal').Decimal('1.5')",
     "__import__('fractions').Fraction(1, 3)", "iter([1])", "{'value': 1}", "{}", "'\\ud800'", "'a' * 10**6",
+    "{'value': 1, 'stress': 2}", "{'value': 1, 'stress': float('nan')}", "{'value': 1, 'std': 2}", "{'value': 1, 2: 3}",
+    "{'value': 1, 's': '2'}", "{'value': 1, 's': __import__('numpy').float32(1.5)}", "{'value': 1, 's': 10**400}",
+    "{'value': 1, 's': type('B',(),{'__float__':lambda s:1/0})()}",
+    "{'value': 1, type('R',(),{'__repr__':lambda s:1/0})(): 1}",
     "raise_(StopIteration)", "raise_(GeneratorExit)", "raise_(ExceptionGroup('x', [ValueError()]))",
 )  # fmt: skip
 _POST = """\
@@ -118,8 +130,11 @@ class Results:
         demand(type(measured.value) is float and isfinite(measured.value), f"the value is {measured.value!r}")
         cost = measured.cost
         demand(cost is None or (type(cost) is float and cost >= 0 and isfinite(cost)), f"the cost is {cost!r}")
+        for name, outcome in measured.outcomes.items():
+            demand(type(outcome) is float and is_outcome_name(name), f"the outcome {name!r} is {outcome!r}")
         if given.is_stored:
-            self.study.tell(self.study.ask(), measured.value, measured_cost=cost)
+            outcomes = {name: each for name, each in measured.outcomes.items() if name != "x"}
+            self.study.tell(self.study.ask(), measured.value, measured_cost=cost, outcomes=outcomes)
 
     def _rule(self, given: Result) -> ResultRule:
         match given.rule:

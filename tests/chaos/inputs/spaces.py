@@ -30,6 +30,7 @@ class Problem:
     budget: Any
     points: int
     design: dict[Any, Any]
+    constraints: Any = ()
 
 
 class Spaces:
@@ -53,10 +54,12 @@ class Spaces:
             10.0 if plain else number(chance),
             chance.getrandbits(32),
             {name: anything(chance, 1) for name in parameters},
+            _constraints(chance) if chance.random() < 0.2 else (),
         )
 
     def try_out(self, given: Problem) -> None:
-        space = SearchSpace({name: _built(arguments) for name, arguments in given.parameters.items()})
+        parameters = {name: _built(arguments) for name, arguments in given.parameters.items()}
+        space = SearchSpace(parameters, given.constraints)
         _check_points(space, given.points)
         _check_design(space, given.design)
         ladder = FidelityLadder.of(Fidelity(name, cost) for name, cost in given.fidelities)
@@ -78,6 +81,37 @@ class Spaces:
 
 def _name(chance: random.Random, position: int, plain: bool) -> Any:
     return f"x{position}" if plain else chance.choice((text(chance), number(chance)))
+
+
+def _constraints(chance: random.Random) -> Any:
+    """Texts from the pieces of constraints in any order, some of them valid."""
+    if chance.random() < 0.05:
+        return anything(chance, 1)
+    pieces = (
+        "x0",
+        "x1",
+        "x2",
+        "(",
+        ")",
+        "+",
+        "-",
+        "*",
+        "/",
+        "**",
+        "min(",
+        "log(",
+        ",",
+        "<",
+        "<=",
+        "==",
+        "!=",
+        "1",
+        "2.5",
+    )
+    texts = [f"x0 {chance.choice(('<', '<=', '>', '>='))} {chance.choice(NUMBERS)!r}"]
+    if chance.random() < 0.5:
+        texts.append(" ".join(chance.choices((*pieces, "`x1`", '"a"', text(chance)), k=chance.randint(1, 9))))
+    return texts
 
 
 def _parameter(chance: random.Random) -> tuple[Any, ...]:
@@ -110,7 +144,7 @@ def _check_points(space: SearchSpace, seed: int) -> None:
     """decode(snap(u)) is valid, and encode gives snap(u) back, bit for bit."""
     generator = np.random.default_rng(seed)
     points = np.vstack([generator.random((2, space.dimension)), np.zeros(space.dimension), np.ones(space.dimension)])
-    for point in space.snap(points):
+    for point in space.repair(points):
         design = space.decode(point)
         valid = space.validate(design)
         demand(repr(valid) == repr(design), f"decoded {design}, which is valid as {valid}")
