@@ -115,6 +115,13 @@ def test_contours_show_the_values_of_every_fidelity_and_the_optimisers(name: str
         assert [np.mean((z >= band) & (z < band + 1)) for band in range(15)] == pytest.approx([1 / 16] * 15, abs=2e-3)
 
 
+@pytest.mark.parametrize(("name", "share"), [("gramacy", 0.457), ("fails-half-space", 0.595), ("g06", 1.0)])
+def test_infeasible_and_failing_designs_are_blank_unless_nearly_all_are(name: str, share: float) -> None:
+    figure: Any = plots.picture(problems.get(name))
+    target = [trace for trace in figure.data if trace.type == "contour" and trace.name == "field"][-1]
+    assert np.mean(np.isfinite(np.asarray(target.z, dtype=float))) == pytest.approx(share, abs=0.01)
+
+
 def test_a_design_that_is_no_optimiser_is_marked_too() -> None:
     figure = plots.picture(problems.get("branin"), {"x1": 1.0, "x2": 2.0})
     (mark,) = named(figure, "design", "x")

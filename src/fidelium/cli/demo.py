@@ -47,6 +47,7 @@ def demo(
         strategy_options=strategy_options(option or []),
         seed=seed,
         name=chosen.name,
+        constraints=chosen.constraints,
     )
     total = checked_budget(study.ladder, _default_budget(study) if budget is None else budget)
     make_folder(out)

@@ -26,6 +26,9 @@ _SIMULATED = ("conductor", "plate", "sandwich")
 _GRID = 241
 """Points of a contour picture along each axis."""
 
+_FEWEST = 100
+"""If fewer points of a picture are feasible, the infeasible ones are drawn too."""
+
 _BANDS = 16
 """Number of colours of a field."""
 
@@ -84,6 +87,8 @@ def _add_landscape(figure: go.Figure, panel: Panel, problem: Problem, m: int) ->
     unit = np.linspace(0, 1, _GRID)
     x, y = ([parameter.decode(np.array([each])) for each in unit] for parameter in problem.space.parameters.values())
     values = np.array([[_height(problem, m, first, second) for first in x] for second in y])
+    if np.isfinite(values).sum() < _FEWEST:  # a feasible set too small to see
+        values = np.array([[_height(problem, m, first, second, limited=False) for first in x] for second in y])
     scale = ColourScale.of_equal_areas(values)
     add_contours(figure, panel, np.array(x), np.array(y), values, scale)
     width = panel.x[1] - panel.x[0]
@@ -94,15 +99,16 @@ def _add_landscape(figure: go.Figure, panel: Panel, problem: Problem, m: int) ->
     panel.place(figure, x=x_axis, y={"range": [y[0], y[-1]], "title": y_title, "nticks": 6})
 
 
-def _height(problem: Problem, m: int, first: float, second: float) -> float:
-    """The value of a design; NaN, which leaves the picture blank, if it fails or is infeasible at this fidelity."""
+def _height(problem: Problem, m: int, first: float, second: float, limited: bool = True) -> float:
+    """The value of a design; NaN, which leaves the picture blank, if it fails or, if limited, is infeasible here."""
     try:
         value, outcomes = value_and_outcomes(
             problem.functions[m](**dict(zip(problem.space.names, (first, second), strict=True)))
         )
     except EvaluationError:
         return math.nan
-    return value if all(each.meets(outcomes[each.name]) for each in problem.limits) else math.nan
+    met = all(each.meets(outcomes[each.name]) for each in problem.limits)
+    return value if met or not limited else math.nan
 
 
 def _mark(figure: go.Figure, panel: Panel, problem: Problem, design: Params) -> None:

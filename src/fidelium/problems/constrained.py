@@ -1,7 +1,7 @@
 """Textbook problems with outcome constraints, all minimised, with cheap fidelities of our own.
 
 Two to ten dimensions, one to eight constraints; the feasible set is tiny in `gardner2`, `g06` and `g07`, and in several
-parts in `gardner1`, `gardner2`, `gramacy` and `g24`. The cheap fidelities are what a rough model would be: damped,
+parts in `gardner1`, `gardner2` and `g24`. The cheap fidelities are what a rough model would be: damped,
 shifted, with terms left out, in the value as well as in the outcomes; no constant of a strategy was fitted to them.
 
 The optima were computed by SLSQP from thousands of starts and by differential evolution. Where a constraint is active,
@@ -75,7 +75,7 @@ def gardner2_low(x1: float, x2: float) -> dict[str, float]:
 
 
 def gramacy() -> Problem:
-    """A plane over a square; a wave and a disc leave a feasible set of two parts."""
+    """A plane over a square; a wave and a disc leave a feasible set with three arms, a local optimum in each."""
     return _textbook(
         "gramacy",
         {"x1": (0, 1), "x2": (0, 1)},
@@ -343,7 +343,7 @@ def g09_low(**x: float) -> dict[str, float]:
 
 
 def g24() -> Problem:
-    """A plane over a feasible set of two parts, its optimum in a corner of the smaller one; three fidelities."""
+    """A plane over a feasible set of two parts that touch in a point, its optimum in a corner; three fidelities."""
     return _textbook(
         "g24",
         {"x1": (0, 3), "x2": (0, 4)},
