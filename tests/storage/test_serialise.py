@@ -88,17 +88,6 @@ def test_a_record_comes_back_and_equal_texts_mean_equal_studies():
     assert definition_text(whole) != definition_text(truth)
 
 
-<<<<<<< HEAD
-=======
-def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
-    space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x + y <= 1"])
-    limits = outcome_constraints(["stress <= 2", "1 <= force <= 3"])
-    for parameters, outcomes in ((space, limits), (space, ()), (SearchSpace(space.parameters), limits)):
-        record = replace(make_definition("s"), space=parameters, constraints=outcomes)
-        assert definition_of("s", definition_text(record)) == record
-
-
->>>>>>> bench
 def test_parameter_constraints_come_back_and_without_any_the_text_is_as_before():
     record = make_definition("s")
     plain = replace(record, space=SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}))
@@ -109,7 +98,6 @@ def test_parameter_constraints_come_back_and_without_any_the_text_is_as_before()
     assert again == bound
     assert again.space.constraints == texts
     assert definition_text(again) == definition_text(bound) != definition_text(plain)
-<<<<<<< HEAD
 
 
 def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
@@ -118,8 +106,6 @@ def test_constraints_on_parameters_and_on_outcomes_are_kept_apart():
     for parameters, outcomes in ((space, limits), (space, ()), (SearchSpace(space.parameters), limits)):
         record = replace(make_definition("s"), space=parameters, constraints=outcomes)
         assert definition_of("s", definition_text(record)) == record
-=======
->>>>>>> bench
 
 
 def test_bounds_of_numpy_are_numbers():
