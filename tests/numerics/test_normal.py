@@ -205,7 +205,7 @@ def test_the_excess_completes_scipys_distribution_of_two_variables():
     generator = np.random.default_rng(0)
     a, b, r = generator.normal(size=40), generator.normal(size=40), generator.uniform(-0.999, 0.999, size=40)
     whole = [
-        stats.multivariate_normal.cdf(np.array([a[i], b[i]]), cov=np.array([[1, r[i]], [r[i], 1]]))
+        stats.multivariate_normal.cdf(np.array([a[i], b[i]]), cov=np.array([[1, r[i]], [r[i], 1]]))  # pyright: ignore[reportArgumentType]
         for i in range(len(a))
     ]
     np.testing.assert_allclose(special.ndtr(a) * special.ndtr(b) + excess(a, b, r), whole, atol=1e-8)
