@@ -1,11 +1,4 @@
-<<<<<<< HEAD
-"""The best fine design by brute force: SLSQP with finite differences from four starts, some thousand runs of CalculiX.
-
-python reference.py
-"""
-=======
 """The best fine design by brute force: SLSQP with finite differences from four starts, about a thousand fine runs."""
->>>>>>> bench
 
 import re
 import subprocess

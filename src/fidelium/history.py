@@ -258,7 +258,7 @@ class History:
         for m, seen in enumerate(self.inside):
             met = np.ones(len(seen), dtype=bool)
             for each, outcome in zip(self.constraints, self.outcomes, strict=True):
-                y = outcome[m].inside.y
+                y = outcome[m].y[self.valid[m]]
                 met &= (y >= each.lower) & (y <= each.upper)
             found.append(met)
         return tuple(found)
@@ -277,7 +277,7 @@ class History:
         for m, seen in enumerate(self.inside):
             total = np.zeros(len(seen))
             for each, outcome in zip(self.constraints, self.outcomes, strict=True):
-                y = outcome[m].inside.y
+                y = outcome[m].y[self.valid[m]]
                 beyond = np.maximum(np.maximum(each.lower - y, y - each.upper), 0.0)
                 total += beyond / max(float(np.std(y)) if len(y) else 0.0, np.finfo(float).tiny)
             totals.append(total)

@@ -59,8 +59,8 @@ AMPLITUDE, AMPLITUDE_LOG_STD = 4.0, 0.7
 
 LENGTH, LENGTH_LOG_STD = 0.5, 1.2
 """Prior median of the lengths of g in two dimensions, as a share of the cube's side, and the standard deviation of
-their logarithms: regions are large, and most do not depend on all parameters. With an objective's 0.35 and 0.8 the
-Brier score was 0.095; a median of 0.5 made it 0.093, a standard deviation of 1.2 made it 0.092."""
+their logarithms: regions are large, and most do not depend on all parameters. The Brier score was 0.095 with an
+objective's 0.35 and 0.8, 0.093 with a median of 0.5 and 0.092 with a standard deviation of 1.2."""
 
 SHARED_LOGIT, SHARED_LOGIT_STD = math.log(0.9 / 0.1), 1.0
 """Prior of the shared part of g's variance, as log odds: 0.9. Chosen, not tuned."""
