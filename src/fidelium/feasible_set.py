@@ -144,10 +144,13 @@ class FeasibleSet:
     def _found_by_newton(self, generator: np.random.Generator) -> Rows:
         region = self.region
         found = [self._anchors[:_RESERVOIR]]
+        enough = (
+            max(_STARTS // 2, 4 * region.width) if region.is_polytope else _RESERVOIR
+        )  # a walk soon fills a polytope
         for _ in range(8):
-            if sum(map(len, found)) >= _RESERVOIR:
+            if sum(map(len, found)) >= enough:
                 break
-            found.append(self._sought(generator, _RESERVOIR))
+            found.append(self._sought(generator, min(enough, _RESERVOIR)))
         rows = np.concatenate(found)
         rows = rows[np.arange(_RESERVOIR) % len(rows)][generator.permutation(_RESERVOIR)]
         for _ in range(3):  # away from the edges, where Newton's method ends and a walk leaves corners slowly

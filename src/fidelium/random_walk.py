@@ -45,23 +45,48 @@ def walk(
         steps: how many.
         linear: whether the set meets the linear constraints of the region, so that lines are cut at their edges.
     """
+    if linear and region.is_polytope:
+        return _walk_in_polytope(region, accepts, generator, rows, others, steps)
     has_reals, names = bool(len(region.reals)), region.discrete
     for step in range(steps):
         if has_reals:
-            first, second = (others[generator.integers(len(others), size=len(rows))] for _ in range(2))
-            direction = (first - second)[:, region.reals]
-            random = generator.normal(size=direction.shape)
-            axis = np.zeros(direction.shape)
-            axis[np.arange(len(rows)), generator.integers(direction.shape[1], size=len(rows))] = 1.0
-            kind = generator.random((len(rows), 1))
-            along = np.all(direction == 0, axis=1, keepdims=True)
-            direction = np.where(along | (kind < 0.15), random, np.where(kind < 0.3, axis, direction))
+            direction = _directions(generator, len(rows), others[:, region.reals])
             rows = _slice(region, accepts, generator, rows, direction, linear)
         if names and (step % 2 == 0 or not has_reals):
             first, second = (others[generator.integers(len(others), size=len(rows))] for _ in range(2))
             rows = _jump(region, accepts, generator, rows, first, second)
             rows = _refresh(region, accepts, generator, rows, names[int(generator.integers(len(names)))])
     return rows
+
+
+def _directions(generator: np.random.Generator, count: int, others: Rows) -> NDArray[np.float64]:
+    """Directions of lines: differences of two other rows, some along an axis, some anywhere."""
+    first, second = (others[generator.integers(len(others), size=count)] for _ in range(2))
+    direction = first - second
+    random = generator.normal(size=direction.shape)
+    axis = np.zeros(direction.shape)
+    axis[np.arange(count), generator.integers(direction.shape[1], size=count)] = 1.0
+    kind = generator.random((count, 1))
+    same = np.all(direction == 0, axis=1, keepdims=True)
+    return np.where(same | (kind < 0.15), random, np.where(kind < 0.3, axis, direction))
+
+
+def _walk_in_polytope(
+    region: Region, accepts: Accepts, generator: np.random.Generator, rows: Rows, others: Rows, steps: int
+) -> Rows:
+    """The same between flat edges, whose intersections with a line are known; values are snapped at the end."""
+    offsets, normals = region.edges
+    x = rows
+    for _ in range(steps):
+        direction = _directions(generator, len(x), others)
+        margins, rises = np.maximum(x @ normals.T + offsets, 0.0), direction @ normals.T
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            cuts = -margins / rises
+            low = np.max(np.where(rises > 0, cuts, -np.inf), axis=1)
+            high = np.min(np.where(rises < 0, cuts, np.inf), axis=1)
+            at = low + (high - low) * generator.random(len(x))
+        x = x + np.where(np.isfinite(at), at, 0.0)[:, None] * direction
+    return taken(region, accepts, rows, np.clip(x, 0.0, 1.0), np.ones(len(x), dtype=bool))
 
 
 def _slice(

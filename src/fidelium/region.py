@@ -191,6 +191,14 @@ class Region:
                 met &= constraint.holds(columns)
         return met
 
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of a polytope: its margins, and those of the box, are offsets `(e,)` + normals `(e, width)` . row."""
+        margins, gradients = self.margins(np.zeros((1, self.width)))
+        unit = np.eye(self.width)
+        offsets = np.concatenate([np.zeros(self.width), np.ones(self.width), margins[0]])
+        return offsets, np.concatenate([unit, -unit, gradients[0]])
+
     def interval(
         self, rows: Rows, direction: NDArray[np.float64], *, linear: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

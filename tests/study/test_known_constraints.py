@@ -148,9 +148,9 @@ def test_changed_constraints_are_taken_up_and_said(tmp_path, caplog):
         history = study.history()
         assert [len(seen) for seen in history.observations] == [0, 3]  # the model learns from all
         assert [len(seen) for seen in history.inside] == [0, 2]
-        assert study.space.constraints == ("x <= y",)
+        assert tuple(study.space.constraints) == ("x <= y",)
     with fd.load_study(storage, "it") as study:
-        assert study.space.constraints == ("x <= y",)
+        assert tuple(study.space.constraints) == ("x <= y",)
         assert study.changes()[-1].reason.startswith("parameter constraints: none -> x <= y")
     caplog.clear()
     with caplog.at_level("INFO"), changed(storage, ["x <= y"]):
