@@ -178,7 +178,7 @@ def test_without_constraints_it_ranks_queries_like_the_gain_of_truncated_normals
         events.append(float(gain(member([part], []), f_star, X, fidelity)))
         moments.append(float(joint_gain(part, f_star, X, fidelity)))
     ranks = [np.argsort(np.argsort(gains)) for gains in (events, moments)]
-    assert np.corrcoef(np.stack(ranks))[0, 1] > 0.95
+    assert float(np.mean((ranks[0] - ranks[1]) ** 2)) < 0.05 * np.var(ranks[0]) * 2
 
 
 def test_fidelities_may_be_traced_and_jit_changes_nothing():
