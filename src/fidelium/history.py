@@ -299,6 +299,16 @@ class History:
         )
 
     @property
+    def failures_in_a_row(self) -> int:
+        """How many of the trials that ended last failed because of their design, one after the other."""
+        count = 0
+        for trial in reversed([trial for trial in self.trials if not trial.given and not trial.state.is_pending]):
+            if not self._teaches(trial):
+                break
+            count += 1
+        return count
+
+    @property
     def learns_success(self) -> bool:
         """Whether there is a failure that a model of success may learn from."""
         return self.failures_teach and any(len(failed) for _, failed in self.successes)

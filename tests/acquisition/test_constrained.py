@@ -16,7 +16,7 @@ from fidelium.acquisition.constrained import run_gain
 from fidelium.acquisition.entropy import joint_gain
 from fidelium.acquisition.maxima import NO_DESIGN, maximise_feasible
 from fidelium.numerics.scaling import Scale
-from fidelium.surrogates.runs import RunMember, RunPaths
+from fidelium.surrogates.runs import CAUTION, Cautious, RunMember, RunPaths
 
 X = jnp.array([0.3, 0.6])
 FAR = 1e9
@@ -79,7 +79,8 @@ def normal(mean: float, std: float, correlation: float, noise: float = 1e-12, ti
     return Normal(jnp.full(2, mean), jnp.asarray(cov), jnp.full(2, noise), jnp.asarray(tilt))
 
 
-def member(parts: list[Normal], limits: list[tuple[float, float]], success: Coin | None = None) -> RunMember:
+def member(parts: list[Normal], limits: list[tuple[float, float]], coin: Coin | None = None) -> RunMember:
+    success = None if coin is None else Cautious(coin, jnp.asarray(1e-6))  # any risk is taken
     results = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
     return RunMember(results, jnp.asarray(np.array(limits).reshape(-1, 2)), success)
 
@@ -150,6 +151,16 @@ def test_the_gain_with_failures_agrees_with_brute_force(coin: tuple[float, float
         assert mean_z == pytest.approx(z, abs=5e-3)
         found = float(gain(member(parts, limits, success), jnp.array([0.3]), X, fidelity))
         assert found == pytest.approx(exact, rel=0.13, abs=5 * error)
+
+
+def test_what_will_probably_fail_is_avoided():
+    parts, limits = CASES["one limit"]
+    bold, careful = (
+        eqx.tree_at(lambda m: m.success.least, member(parts, limits, Coin(*map(jnp.asarray, (0.3, 0.6, 0.5)))), least)
+        for least in (jnp.asarray(0.3), jnp.asarray(0.6))
+    )
+    ratio = float(gain(careful, jnp.array([0.3]), X, 0)) / float(gain(bold, jnp.array([0.3]), X, 0))
+    assert ratio == pytest.approx(0.5**CAUTION, rel=1e-9)
 
 
 def test_at_the_target_without_noise_it_is_minus_the_logarithm_of_the_complement():
@@ -239,10 +250,33 @@ def test_draws_are_maximised_over_their_feasible_designs_only():
         Waves(jnp.asarray(0.0), jnp.zeros(3)),
         Waves(jnp.asarray(1.0), -jnp.array([0.3**2, 0.1**2, -0.01])),
     )
-    runs = RunPaths(paths, jnp.array([[-FAR, 0.0]]))
+    runs = RunPaths(paths, jnp.array([[-FAR, 0.0]]), None, jnp.zeros(3))
     found = maximise_feasible(runs, np.random.default_rng(0).random((128, 2)), 3)
     for i, radius in enumerate((0.3, 0.1)):
         assert found.value[i] == pytest.approx(1 + np.sqrt(2) * radius, abs=2e-4)
         assert np.sum((found.unit_x[i] - 0.5) ** 2) <= radius**2
     assert found.value[2] == NO_DESIGN
     assert np.sum((found.unit_x[2] - 0.5) ** 2) < 0.02  # near the least violation
+
+
+class Ramp(eqx.Module):
+    """Success with probability 1 - x_1."""
+
+    slope: Float[Array, ""]
+
+    def probabilities(self, x: Array) -> Array:
+        return jnp.clip(1 - self.slope * x[0], 1e-3, 1 - 1e-3)[None]
+
+    def pair(self, x: Array, fidelity) -> tuple[Array, Array, Array]:
+        raise NotImplementedError
+
+
+def test_draws_are_maximised_over_designs_that_succeed_according_to_the_draw():
+    paths = jax.tree.map(lambda leaf: leaf[None], Waves(jnp.asarray(0.0), jnp.zeros(3)))
+    levels = jnp.array([0.8, 0.5, 0.2])
+    runs = RunPaths(paths, jnp.zeros((0, 2)), Ramp(jnp.asarray(1.0)), levels)
+    found = maximise_feasible(runs, np.random.default_rng(0).random((128, 2)), 3)
+    # x + y is largest at y = 1 and where 1 - x is the level
+    np.testing.assert_allclose(found.unit_x, [[0.2, 1.0], [0.5, 1.0], [0.8, 1.0]], atol=1e-3)
+    np.testing.assert_allclose(found.value, [1.2, 1.5, 1.8], atol=1e-3)
+    assert np.all(found.unit_x[:, 0] <= 1 - levels)

@@ -25,8 +25,8 @@ from fidelium.acquisition.maximise import search
 from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.randomness import Key
-from fidelium.surrogates.base import Point, Posterior, Scalar, Success
-from fidelium.surrogates.runs import RunPosterior, value_and_success
+from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.runs import Cautious, RunPosterior, value_and_success
 from fidelium.timing import stage
 
 START_SHARE = 0.01
@@ -86,7 +86,7 @@ class ConfidenceSearch:
             ]
 
     def _promising(
-        self, posterior: Posterior, success: Success | None, history: History, key: Key
+        self, posterior: Posterior, success: Cautious | None, history: History, key: Key
     ) -> tuple[list[Candidate], float]:
         """Designs by phi, and sqrt(beta): doubled, not as in the paper, while phi nowhere rises above the incumbent.
 

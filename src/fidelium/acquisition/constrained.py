@@ -26,7 +26,7 @@ _NO_LIMIT = 38.0
 
 
 def run_gain(member: RunMember, f_star: Float[Array, " s"], x: Point, fidelity: Any) -> Scalar:
-    """I(f*; what a run at (x, m) shows), averaged over the samples of f*."""
+    """I(f*; what a run at (x, m) shows), averaged over the samples of f*; less where it will probably fail."""
     links = member.links(x, fidelity)
     near, far = margins(member.limits, links.mean[1:], links.std[1:])
     log_p = jnp.sum(jax.vmap(log_within)(near, far))
@@ -40,7 +40,8 @@ def run_gain(member: RunMember, f_star: Float[Array, " s"], x: Point, fidelity: 
             log_z, ratio = _with_success(member.success.pair(x, fidelity), log_z, ratio)
         return event_information(log_z, 2 * log_z + ratio)
 
-    return jnp.mean(jax.vmap(information)(f_star))
+    gain = jnp.mean(jax.vmap(information)(f_star))
+    return gain if member.success is None else gain * jnp.exp(member.success.log_caution(x, fidelity))
 
 
 def _with_success(pair: tuple[Scalar, Scalar, Scalar], log_z: Scalar, ratio: Scalar) -> tuple[Scalar, Scalar]:

@@ -49,7 +49,8 @@ def target_optimism(posterior: Posterior, level: Scalar, x: Point, fidelity: int
 def run_improvement(member: RunMember, best: Scalar, x: Point, fidelity: Any) -> Scalar:
     """log(EI(x) P(x is feasible)), the expected improvement over the best feasible value (Gardner et al. 2014)."""
     mean, std = member.at_target(x)
-    return log_expected_improvement(mean[0], std[0], best) + member.log_feasible(x)
+    worth = log_expected_improvement(mean[0], std[0], best) + member.log_feasible(x)
+    return worth if member.success is None else worth + member.success.log_caution(x, fidelity)
 
 
 def run_feasibility(member: RunMember, best: Scalar, x: Point, fidelity: Any) -> Scalar:

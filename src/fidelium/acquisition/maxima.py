@@ -144,7 +144,7 @@ class _Climb:
 
     def maximised(self, x: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
         """Climb f - w sum_k max(0, g_k + l_k / 2w)^2, g_k how far outcome k is beyond its limit, l_k its multiplier."""
-        multipliers = np.zeros((len(x), len(self.paths.limits)))
+        multipliers = np.zeros((len(x), len(self.paths.all_limits)))
         for _ in range(_ROUNDS):
             shift = multipliers / (2 * _PENALTY)
 
@@ -180,7 +180,7 @@ class _Climb:
     def _results(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """f and g of every row, each followed by its gradient; g is at most 0 within the limits."""
         values, gradients = (np.asarray(part) for part in _results_and_gradients(self.paths, self.which, x))
-        low, high = np.asarray(self.paths.limits).T
+        low, high = np.asarray(self.paths.all_limits).T
         c, slope = values[:, 1:], gradients[:, 1:]
         above = c - high[None, :] >= low[None, :] - c
         g = np.where(above, c - high[None, :], low[None, :] - c)
@@ -205,14 +205,10 @@ def _screen_runs(paths: RunPaths, x: Float[Array, "n d"]) -> tuple[Float[Array, 
 
 @quick_jit
 def _results_and_gradients(
-    paths: RunPaths, draw: Array, x: Float[Array, "r d"]
-) -> tuple[Float[Array, "r k"], Float[Array, "r k d"]]:
-    """Value and outcomes of every row, according to its draw, and their gradients."""
-
-    def one(draw: Array, x: Point) -> tuple[Array, Array]:
-        return jax.vmap(lambda path: jax.value_and_grad(lambda x: path.at(draw, x))(x))(paths.paths)
-
-    return jax.vmap(one)(draw, x)
+    paths: RunPaths, draw: Array, x: Float[Array, "n d"]
+) -> tuple[Float[Array, "n r"], Float[Array, "n r d"]]:
+    """Value, outcomes and success of every row, according to its draw, and their gradients."""
+    return jax.vmap(paths.results_and_gradients)(draw, x)
 
 
 @partial(quick_jit, static_argnums=2)

@@ -18,8 +18,8 @@ from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import ValueAndGradient
-from fidelium.surrogates.base import Point, Posterior, Scalar, Success
-from fidelium.surrogates.runs import RunMember
+from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.runs import Cautious, RunMember
 
 Worth = Callable[[Any, Any, Point, Any], Scalar]
 """What a query (x, m) is worth before its cost is counted, from the posterior, a context (a pytree), x and m."""
@@ -40,7 +40,7 @@ def search(
     log_worth: bool = False,
     together: bool = False,
     tiny: bool = False,
-    success: Success | None = None,
+    success: Cautious | None = None,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
@@ -117,10 +117,11 @@ def _climbed(
 def _if_it_succeeds(worth: Worth, log_worth: bool) -> Worth:
     """A worth times the probability that a run at (x, m) and one of the target at x succeed."""
 
-    def weighed(posterior: Any, context: tuple[Any, Success], x: Point, fidelity: Any) -> Scalar:
+    def weighed(posterior: Any, context: tuple[Any, Cautious], x: Point, fidelity: Any) -> Scalar:
         own, success = context
         value, (here, target, _) = worth(posterior, own, x, fidelity), success.pair(x, fidelity)
-        return value + jnp.log(here * target) if log_worth else value * here * target
+        log_weight = jnp.log(here * target) + success.log_caution(x, fidelity)
+        return value + log_weight if log_worth else value * jnp.exp(log_weight)
 
     return weighed
 

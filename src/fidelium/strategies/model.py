@@ -24,8 +24,8 @@ from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
 from fidelium.strategies.recommendation import Expected, observed_designs, recommended
-from fidelium.surrogates.base import Point, Posterior, Scalar, Success
-from fidelium.surrogates.runs import RunMember, RunPosterior
+from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.runs import Cautious, RunMember, RunPosterior
 
 REPEATS = 0.05
 """Noise up to this share of the values' spread counts as ripples of a deterministic simulator, which repeat."""
@@ -247,7 +247,7 @@ def _log_feasible(member: RunMember, x: Float[Array, "n d"]) -> Float[Array, " n
 
 
 @jax.jit
-def _success(posterior: Success, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+def _success(posterior: Cautious, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
     return jax.vmap(posterior.probabilities)(x)
 
 
@@ -276,7 +276,8 @@ def _sure_and_feasible(member: RunMember, best: Scalar, x: Point) -> Scalar:
 def _likely_improvement(member: RunMember, best: Scalar, x: Point) -> Scalar:
     """log of how far the mean is above the best value, softly at least 0, times the probability of being feasible."""
     mean, _ = member.at_target(x)
-    return log_improvement((mean[0] - best) / _NEAR_BEST) + member.log_feasible(x)
+    score = log_improvement((mean[0] - best) / _NEAR_BEST) + member.log_feasible(x)
+    return score if member.success is None else score + member.success.log_caution(x, -1)
 
 
 def _feasible_at_all(member: RunMember, best: Scalar, x: Point) -> Scalar:
