@@ -42,7 +42,7 @@ def records(problem_name: str, strategy: str, seed: int) -> None:
     )  # fmt: skip
 
     def true_value(unit_x: Any) -> float:
-        return sign * problem.evaluate(problem.space.decode(unit_x), problem.ladder.target.name)
+        return sign * problem.value(problem.space.decode(unit_x), problem.ladder.target.name)
 
     for number in range(first + QUERIES):
         trial = study.ask()
