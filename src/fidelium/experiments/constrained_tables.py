@@ -48,9 +48,8 @@ def relative_regret_table(runs: Sequence[Run], tolerance: float = 0.0) -> Table:
         budget = f"{same[0].cell.budget:g}"
         rows.append((problem, budget, *(_shown(ends, name) for name in strategies), *ratios))
     ours = [f"{name} / better peer" for name in strategies if name not in peers]
-    title = (
-        f"regret of the best feasible design as a share of the optimum, median over the seeds; below {FLOOR:g} equal"
-    )
+    how = f" (violations up to {tolerance:g} accepted)" if tolerance else ""
+    title = f"regret of the best feasible design{how} as a share of the optimum, median over the seeds"
     return Table(title, ("problem", "cost", *strategies, *ours), tuple(rows))
 
 
