@@ -60,6 +60,17 @@ def test_the_first_feasible_design_has_its_cost_and_infeasible_ones_their_share(
     assert never.infeasible_share == 1
 
 
+def test_a_violation_within_the_tolerance_is_accepted_and_no_regret_is_below_zero(constrained):
+    assert constrained.tolerant_regret(0.0) == pytest.approx(constrained.relative_regret(150.0))
+    optimum = problems.get("gramacy").optimum
+    known = {"fidelity": "high", "failed": None}
+    near = {**known, "value": 1.1 * optimum, "outcomes": {"c1": 5e-5, "c2": -1.0}}
+    beyond = {**known, "value": 0.9 * optimum, "outcomes": {"c1": 5e-5, "c2": 5e-5}}
+    assert replace(constrained, queries=(near,)).tolerant_regret(1e-4) == pytest.approx(0.1)
+    assert replace(constrained, queries=(near,)).tolerant_regret(1e-5) == math.inf
+    assert replace(constrained, queries=(near, beyond)).tolerant_regret(1e-4) == 0.0
+
+
 def test_the_initial_design_is_paid(constrained):
     spent = [query["spent"] for query in constrained.queries]
     assert spent == sorted(spent)
@@ -94,6 +105,7 @@ def test_ours_is_compared_with_the_better_peer(constrained):
     table = relative_regret_table(runs)
     assert table.header == ("problem", "cost", "dnn-mfbo", "egobox", "botorch-clogei", "dnn-mfbo / better peer")
     assert table.rows == (("gramacy", "150", "**0.01**", "0.04", "0.02", "**0.5**"),)
+    assert "violations up to 0.0001 accepted" in relative_regret_table(runs, 1e-4).title != table.title
     worse = relative_regret_table([with_regrets(constrained, "dnn-mfbo", optimum), *runs[1:]])
     assert worse.rows[0][-1] == "50"
 

@@ -82,7 +82,7 @@ def test_a_model_recommends_what_it_believes(tmp_path):
     run_cell(cell, tmp_path)
     run, problem = load_run(cell, tmp_path), problems.get("park1")
     for made in run.recommendations:
-        true_value = problem.evaluate(made["recommended"], "high")
+        true_value = problem.value(made["recommended"], "high")
         assert made["recommendation_regret"] == pytest.approx(problem.optimum - true_value)
         assert made["inference_regret"] == pytest.approx(problem.optimum - made["mean"])
     assert run.inference_regret(15.0) == run.recommendations[-3]["inference_regret"]

@@ -108,8 +108,8 @@ def test_contours_show_the_values_of_every_fidelity_and_the_optimisers(name: str
         assert list(zip(marks.x, marks.y, strict=True)) == [tuple(each.values()) for each in problem.optimisers]
         z = np.array(contour.z)
         i, j = 17, 200
-        here = problem.evaluate({"x1": contour.x[j], "x2": contour.y[i]}, rung.name)
-        values = [problem.evaluate({"x1": contour.x[k], "x2": contour.y[i]}, rung.name) for k in (3, 90, 160)]
+        here = problem.value({"x1": contour.x[j], "x2": contour.y[i]}, rung.name)
+        values = [problem.value({"x1": contour.x[k], "x2": contour.y[i]}, rung.name) for k in (3, 90, 160)]
         assert [z[i, j] < z[i, k] for k in (3, 90, 160)] == [here < value for value in values]
         assert (z.min(), z.max()) == (0, 16)
         assert [np.mean((z >= band) & (z < band + 1)) for band in range(15)] == pytest.approx([1 / 16] * 15, abs=2e-3)
@@ -164,7 +164,7 @@ def test_the_plate_shows_its_meshes_and_its_fourth_mode() -> None:
 def test_the_conductor_shows_temperatures_and_the_response_of_its_right_edge() -> None:
     conductor = problems.get("conductor")
     figure: Any = plots.picture(conductor, OBLIQUE)
-    times = [conductor.evaluate(OBLIQUE, name) for name in conductor.ladder.names]
+    times = [conductor.value(OBLIQUE, name) for name in conductor.ladder.names]
     assert headings(figure)[:2] == [
         f"coarse: 320 triangles, {times[0]:.5g} s",
         f"fine: 4480 triangles, {times[1]:.5g} s",

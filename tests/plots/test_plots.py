@@ -136,7 +136,7 @@ def test_the_problems_truth_is_drawn():
 
     study._model = (study.trials, Model())
     truth = compute_slices(study, ["x1"], problem, points=3)[2][0].truth
-    expected = [problem.evaluate({"x1": x1, "x2": 7.5}, "high") for x1 in (-5, 2.5, 10)]
+    expected = [problem.value({"x1": x1, "x2": 7.5}, "high") for x1 in (-5, 2.5, 10)]
     np.testing.assert_allclose(truth, expected)
 
 

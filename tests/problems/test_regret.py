@@ -8,13 +8,13 @@ import pytest
 from fidelium import problems
 from fidelium.errors import SpaceError
 from fidelium.history import Direction
-from fidelium.problems import Problem, inference_regret, recommendation_regret, simple_regret
+from fidelium.problems import Problem, inference_regret, recommendation_regret, simple_regret, value_and_outcomes
 
 
 def flipped(problem: Problem) -> Problem:
     """The same problem, minimised."""
     high = problem.functions[-1]
-    functions = (*problem.functions[:-1], lambda **params: -high(**params))
+    functions = (*problem.functions[:-1], lambda **params: -value_and_outcomes(high(**params))[0])
     return replace(problem, direction=Direction.MINIMIZE, optimum=-problem.optimum, functions=functions)
 
 

@@ -100,7 +100,7 @@ def queries(problem_name: str, strategy: str) -> dict[str, Any]:
         began = time.perf_counter()
         trial = study.ask()
         seconds.append(time.perf_counter() - began)
-        study.tell(trial, problem.evaluate(trial.params, trial.fidelity.name))
+        study.tell(trial, problem.value(trial.params, trial.fidelity.name))
     asked = [
         [trial.fidelity.name, trial.params, trial.value] for trial in study.trials[first - 2 :]
     ]  # two of the design as well

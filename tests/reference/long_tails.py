@@ -36,7 +36,7 @@ class Case:
     """A function per fidelity, low to high, with the target's best value."""
 
     space: fd.SearchSpace
-    functions: tuple[Callable[..., float], ...]
+    functions: tuple[Callable[..., Any], ...]
     optimum: float
     initial: Mapping[str, int]
     ladder: FidelityLadder = TWO

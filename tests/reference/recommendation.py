@@ -22,6 +22,7 @@ import numpy as np
 
 import fidelium as fd
 from fidelium.numerics.backend import jax_session
+from fidelium.problems import value_and_outcomes
 from fidelium.randomness import Key
 from fidelium.strategies.base import Modelled
 from fidelium.strategies.model import REPEATS, PosteriorModel, _sure_value
@@ -42,11 +43,11 @@ def records(problem_name: str, strategy: str, seed: int) -> None:
     )  # fmt: skip
 
     def true_value(unit_x: Any) -> float:
-        return sign * problem.evaluate(problem.space.decode(unit_x), problem.ladder.target.name)
+        return sign * problem.value(problem.space.decode(unit_x), problem.ladder.target.name)
 
     for number in range(first + QUERIES):
         trial = study.ask()
-        study.tell(trial, problem.observe(trial.params, trial.fidelity.name))
+        study.tell(trial, value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))[0])
         seen = study.history().observations[-1]
         if number < first - 1 or (number - first + 1) % 3 or not len(seen):
             continue

@@ -136,6 +136,20 @@ class Run:
         """The simple regret when `cost` was spent, as a share of the optimum."""
         return self.simple_regret(cost) / abs(problems.get(self.cell.problem).optimum)
 
+    def tolerant_regret(self, tolerance: float) -> float:
+        """The relative regret at the end if a violation of at most `tolerance`, in the outcome's units, is accepted.
+
+        A value beyond the optimum, which such a design may have, has a regret of 0.
+        """
+        problem = problems.get(self.cell.problem)
+        values = [
+            query["value"]
+            for query in self.target_queries
+            if query["failed"] is None
+            and all(each.violation(query["outcomes"][each.name]) <= tolerance for each in problem.limits)
+        ]
+        return max(problems.simple_regret(problem, values), 0.0) / abs(problem.optimum)
+
     @property
     def first_feasible(self) -> float:
         """The cost spent when the first feasible design was found at the target; infinite if there was none."""

@@ -33,7 +33,8 @@ value of the design with that mean. The lowest is bold."""
 _OWN_EXPLANATION = """Every study begins with the method's own initial design, paid from the budget: ours with its
 default one at all fidelities, a peer with that of its library, at the target. All compute with one thread. Regret is
 the distance of the best feasible value observed at the target from the optimum; a design counts as feasible if it meets
-every limit exactly. The lowest is bold."""
+every limit exactly, except in the table that says otherwise. The lowest is bold. Regrets below 1e-6 count as 1e-6 in
+ratios."""
 
 _CAPTIONS = {
     "parts": "regret without a part, relative to the whole",
