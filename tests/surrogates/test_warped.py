@@ -18,7 +18,6 @@ from fidelium.surrogates.gp.covariances import Coregionalised
 from fidelium.surrogates.gp.joint import GaussianProcess
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.features import CosineFamily
-from fidelium.surrogates.warp_evidence import _log_densities
 from fidelium.surrogates.warped import Warped, choose_outcome_warps, choose_warps, fit_warped
 from fidelium.testing.surrogates import LAWS
 from fidelium.testing.surrogates import SurrogateCase as Case
@@ -152,10 +151,10 @@ def test_an_outcome_without_tails_is_left_as_it_is():
     assert all(warp.is_identity for warp in choose_outcome_warps(observed(0, lambda m: m), 1.0, None, KEY))
 
 
-@pytest.mark.parametrize("limits", [(None, None), (2.0, 1.0), (float("nan"), 1.0)])
-def test_limits_that_are_none_are_refused(limits):
+@pytest.mark.parametrize(("lower", "upper"), [(None, None), (2.0, 1.0), (float("nan"), 1.0)])
+def test_limits_that_are_none_are_refused(lower, upper):
     with pytest.raises(SettingError, match="limit"):
-        choose_outcome_warps(observed(0, up), limits[0], limits[1], KEY)
+        choose_outcome_warps(observed(0, up), lower, upper, KEY)
 
 
 # the surrogate
@@ -224,13 +223,14 @@ def test_an_outcome_goes_through_its_map():
     assert all(scale.warp.first.below == 2.0 for scale in posterior.scales())
 
 
-def test_growing_data_do_not_recompile_the_choice():
-    for count in (12, 14, 19, 26):
-        choose_warps(observed(5, down, counts=(count, 6)), KEY)
-    traced = _log_densities._cache_size()  # type: ignore[attr-defined]
+def test_growing_data_do_not_recompile_the_choice(traces):
+    choose_warps(observed(5, down, counts=(12, 6)), KEY)
+    traces.on = True
     for count in (9, 13, 17, 28, 31):
         choose_warps(observed(6, up, counts=(count, 7)), KEY)
-    assert _log_densities._cache_size() == traced  # type: ignore[attr-defined]
+    assert traces.seen == []
+    choose_warps(observed(6, up, counts=(33, 7)), KEY)
+    assert traces.seen != []  # a new bucket is traced, and seen to be
 
 
 def test_no_data_are_refused():
