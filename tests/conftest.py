@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
@@ -78,6 +79,22 @@ class Traces:
     def __call__(self, event: str, duration_secs: float, **details: str | int) -> None:
         if self.on and event.startswith("/jax/core/compile"):
             self.seen.append(f"{event} {details}")
+
+
+MOST_MAPS = 20_000
+"""Memory maps of a process from which JAX's compiled functions are dropped: Linux allows 65,530, and a process that
+reaches them crashes."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_memory_maps() -> Iterator[None]:
+    """Drops what JAX has compiled after a file, if it is very much."""
+    yield
+    maps = Path("/proc/self/maps")
+    if "jax" in sys.modules and maps.exists() and len(maps.read_bytes().splitlines()) > MOST_MAPS:
+        import jax
+
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -298,15 +298,10 @@ class History:
             for pair in rows
         )
 
-    @property
-    def failures_in_a_row(self) -> int:
-        """How many of the trials that ended last failed because of their design, one after the other."""
-        count = 0
-        for trial in reversed([trial for trial in self.trials if not trial.given and not trial.state.is_pending]):
-            if not self._teaches(trial):
-                break
-            count += 1
-        return count
+    def recent_failures(self, count: int) -> int:
+        """How many of the last `count` trials that ended failed because of their design."""
+        ended = [trial for trial in self.trials if not trial.given and not trial.state.is_pending]
+        return sum(self._teaches(trial) for trial in ended[-count:])
 
     @property
     def learns_success(self) -> bool:

@@ -31,8 +31,9 @@ _FARTHEST = 1e9
 _LEAST, _MOST = -18.0, 38.0
 """Standard deviations beyond which a limit is as good as 18 or 38 away: probabilities of 1e-72, and of 1."""
 
-LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE = 0.35, 0.15, 0.8
-"""Least probability of success of a query, how much it rises with every failure in a row, and its highest value."""
+LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE, RECENT = 0.5, 0.08, 0.85, 5
+"""Least probability of success of a query, how much it rises with every failure among the last trials, up to which
+value, and how many of the last trials count."""
 
 _LEVELS = (0.05, 0.85)
 """Range of the levels of draws of success; 1 less the rate of failures that are random anywhere is above it."""
@@ -50,7 +51,7 @@ class Cautious(eqx.Module):
 
     The best design often lies where runs begin to fail. A worth that is discounted by the probability of success is
     largest a little beyond the edge, and goes there again and again: of 30 queries 26 to 29 failed
-    (docs/experiments-log.md). So there is a least probability, which rises with every failure in a row.
+    (docs/experiments-log.md). So there is a least probability, which rises with recent failures.
 
     Args:
         model: beliefs about success.
@@ -62,8 +63,10 @@ class Cautious(eqx.Module):
 
     @staticmethod
     def of(model: Success, history: History) -> Cautious:
-        """With the least probability for the failures at the end of the history."""
-        return Cautious(model, jnp.asarray(min(LEAST_CHANCE + CHANCE_STEP * history.failures_in_a_row, MOST_CHANCE)))
+        """With the least probability after the recent failures."""
+        return Cautious(
+            model, jnp.asarray(min(LEAST_CHANCE + CHANCE_STEP * history.recent_failures(RECENT), MOST_CHANCE))
+        )
 
     def probabilities(self, x: Point) -> Float[Array, " m"]:
         """P(a run at (x, m) succeeds) for every fidelity."""
