@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fidelium.snapshot import FidelityUsage, Snapshot
     from fidelium.space import Params, SearchSpace
     from fidelium.storage import StudyStore
+    from fidelium.study.learned import Learned
 
 SHOWN = 8
 """Running trials, and failures, that the table shows at most."""
@@ -50,17 +51,26 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between updates with --watch.", min=0.1)] = 2.0,
     failures: Annotated[bool, typer.Option("--failures", help="Only all failures, with their whole reasons.")] = False,
+    model: Annotated[
+        bool, typer.Option("--model", help="Also what the model has learned: fitting it takes some seconds.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a study: trials, cost by fidelity, the best, what runs now, and what failed and why."""
+    """Show a study: trials, cost by fidelity, the best, what runs now, and what failed and why.
+
+    With --model also how each fidelity correlates with the target, and whether runs near the best design succeed.
+    """
     if watch and as_json:
         raise SettingError("--watch is for people and --json for programs: pass one of them")
     if failures and (watch or as_json):
         raise SettingError("--failures goes alone; the reasons of --json are whole already")
+    if model and (watch or failures):
+        raise SettingError("--model fits a model once: it does not go with --watch or --failures")
     found = peek(where, name)
     with open_store(found) as store:
         if as_json:
-            print_json(status_json(_snapshot(found, store), time.time()))
+            learned = {"learned": _learned(where, name).to_dict()} if model else {}
+            print_json({**status_json(_snapshot(found, store), time.time()), **learned})
         elif failures:
             for line in _whole_failures(_snapshot(found, store)):
                 console().print(line)
@@ -68,6 +78,14 @@ def status(
             _watch(found, store, every)
         else:
             console().print(_page(_snapshot(found, store), time.time()))
+    if model and not as_json:
+        for line in _learned(where, name).lines or ("the model says nothing about fidelities or failures",):
+            console().print(f"learned: {visible(line)}")
+
+
+def _learned(where: str, name: str | None) -> Learned:
+    with open_study(find(where, name)) as study:
+        return study.learned()
 
 
 def status_json(now: Snapshot, time: float) -> dict[str, Any]:
@@ -284,24 +302,32 @@ def predict(
     at: Annotated[list[str] | None, typer.Option(help="A parameter of a design, as name=value; once for each.")] = None,
     designs: Annotated[Path | None, typer.Option(help="CSV file with a design in each row, instead of --at.")] = None,
     fidelity: Annotated[str | None, typer.Option(help="The fidelity to predict.", show_default="the target")] = None,
+    outcome: Annotated[str | None, typer.Option(help="The outcome to predict.", show_default="the objective")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the model's mean and standard deviation at designs.
+    """Print the model's mean and standard deviation at designs, and the probability that they are feasible.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
         points = _designs(study.space, at, designs)
         rung = study.ladder.target if fidelity is None else study.ladder[study.ladder.index(fidelity)]
-        means, stds = study.predict(points, rung)
-    rows = [(params, float(mean), float(std)) for params, mean, std in zip(points, means, stds, strict=True)]
+        means, stds = study.predict(points, rung, outcome)
+        limited = bool(study.definition.constraints) or study.history().learns_success
+        chances = study.feasibility(points).tolist() if limited else [None] * len(points)
+    rows = list(zip(points, means.tolist(), stds.tolist(), chances, strict=True))
     if as_json:
-        answers = [{"params": params, "mean": mean, "std": std} for params, mean, std in rows]
-        print_json({"fidelity": rung.name, "predictions": answers})
+        answers = [
+            {"params": params, "mean": mean, "std": std, **({} if chance is None else {"feasible_probability": chance})}
+            for params, mean, std, chance in rows
+        ]
+        print_json({"fidelity": rung.name, **({"outcome": outcome} if outcome else {}), "predictions": answers})
         return
-    table = grid(">mean", ">std", "design", title=f"at {visible(rung.name)}")
-    for params, mean, std in rows:
-        table.add_row(f"{mean:.6g}", f"{std:.2g}", design(params))
+    title = f"{visible(outcome)} at {visible(rung.name)}" if outcome else f"at {visible(rung.name)}"
+    table = grid(">mean", ">std", *([">feasible"] if limited else []), "design", title=title)
+    for params, mean, std, chance in rows:
+        likely = [] if chance is None else [f"{chance:.2f}"]
+        table.add_row(f"{mean:.6g}", f"{std:.2g}", *likely, design(params))
     console().print(table)
 
 

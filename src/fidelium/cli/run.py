@@ -246,9 +246,12 @@ def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
     if not study.has_model:
         return [f"recommended:   {study.strategy} has no model; fit one with: {found.command('recommend')}"]
     choice = study.recommend()
+    learned = [f"learned:       {visible(line)}" for line in study.learned().lines]
     return [
         f"recommended:   {expectation(choice)}",
         f"               {design(choice.params)}",
+        *learned[:1],
+        *(line.replace("learned:", "        ", 1) for line in learned[1:]),
     ]
 
 

@@ -90,6 +90,16 @@ class RunModel(Model, Protocol):
 
 
 @runtime_checkable
+class FidelityModel(Model, Protocol):
+    """A model that knows how alike the fidelities are."""
+
+    @abstractmethod
+    def correlations(self) -> NDArray[np.float64]:
+        """The correlation between each fidelity and the target over the designs, as learned; 1 of the target."""
+        ...
+
+
+@runtime_checkable
 class Modelled(Protocol):
     """A strategy that can show the model behind its choices."""
 

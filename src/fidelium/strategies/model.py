@@ -121,6 +121,21 @@ class PosteriorModel:
         return np.asarray(_success(self.posterior.success, padded))[: len(unit_x), -1]
 
     @jax_session()
+    def correlations(self) -> NDArray[np.float64]:
+        """The correlation between each fidelity and the target over random designs: of posterior means.
+
+        Of several members, the mean of their correlations: one that takes the fidelities for unrelated counts, too.
+        """
+        unit_x = self.history.space.sample(self.key.generator(), _POOL)
+        each: list[NDArray[np.float64]] = []
+        for member in self._value.members():
+            means = np.asarray(_moments(member, unit_x)[0]).T
+            centred = means - np.mean(means, axis=1, keepdims=True)
+            spread = np.sqrt(np.sum(centred**2, axis=1)) + np.finfo(float).tiny
+            each.append(centred @ centred[-1] / (spread * spread[-1]))
+        return np.append(np.mean(each, axis=0)[:-1], 1.0)
+
+    @jax_session()
     def recommend(self) -> Recommendation:
         """The best design observed at the target, or one that is better with good probability.
 

@@ -38,6 +38,7 @@ from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
 from fidelium.study.choosing import Chooser
 from fidelium.study.kept_results import UNSTORED
+from fidelium.study.learned import Learned
 from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
@@ -460,6 +461,16 @@ class Study:
         number = None if seen is None else seen.number
         mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
         return RecommendedDesign(params, mean, float(choice.std), number, chance)
+
+    def learned(self) -> Learned:
+        """What the model has learned: how each fidelity correlates with the target, and whether runs succeed.
+
+        Its `lines` say it in sentences, also which fidelity is not worth having.
+
+        Raises:
+            NoDataError: if nothing was observed yet.
+        """
+        return Learned.of(self._fitted(), replace(self.snapshot(), trials=self.snapshot().finished).history)
 
     def predict(
         self,

@@ -139,7 +139,7 @@ class RunMember(eqx.Module):
         keys = jr.split(key, self.limits.shape[0] + 1)
         paths = jax.vmap(lambda result, key: result.draw_paths(key, count))(self.results, keys)
         low, high = _LEVELS
-        levels = low + (high - low) * (jnp.arange(count) + 0.5) / count
+        levels = jnp.asarray(low + (high - low) * (np.arange(count) + 0.5) / count)
         return RunPaths(paths, self.limits, self.success, levels)
 
 
