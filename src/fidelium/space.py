@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.errors import SpaceError
-from fidelium.expressions import Columns, Constraint, Variable, number_of, parse
-from fidelium.feasible_set import FeasibleSet
+from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.feasible_set import FeasibleSet
+from fidelium.parameter_constraints.region import Region
 from fidelium.parameters import Categorical, Integer, Parameter, Real
-from fidelium.region import Region
 
 Params = dict[str, Any]
 """Values of all parameters by name, in the user's units."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.numerics.lbfgs import Maxima, Rows, ValueAndGradient, maximise_rows
-from fidelium.projection import least_step
+from fidelium.parameter_constraints.projection import least_step
 from fidelium.space import SearchSpace
 
 _ROUNDS = 6

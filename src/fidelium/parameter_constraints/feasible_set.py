@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.projection import bisected, local_search, projected
-from fidelium.random_walk import taken, walk
-from fidelium.region import Region, Rows
+from fidelium.parameter_constraints.projection import bisected, local_search, projected
+from fidelium.parameter_constraints.random_walk import taken, walk
+from fidelium.parameter_constraints.region import Region, Rows
 
 _SEED = 20
 """Of the designs that are found once per set."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.parameter_constraints.region import Region, Rows, encoded
 from fidelium.parameters import Categorical, Integer
-from fidelium.region import Region, Rows, encoded
 
 _STEPS = 25
 _AIMS = (1.0, 64.0, 1e4)

@@ -21,8 +21,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.arithmetic import FUNCTIONS, apply, derivatives
 from fidelium.errors import SpaceError
+from fidelium.parameter_constraints.arithmetic import FUNCTIONS, apply, derivatives
 
 Values = NDArray[np.float64]
 

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fidelium.errors import SpaceError
-from fidelium.expressions import DEEPEST, LONGEST, Columns, Variable, differentiate, evaluate, parse
+from fidelium.parameter_constraints.expressions import (
+    DEEPEST,
+    LONGEST,
+    Columns,
+    Variable,
+    differentiate,
+    evaluate,
+    parse,
+)
 
 REALS = {"a": Variable("real"), "b": Variable("real"), "c": Variable("real")}
 VARIABLES = {

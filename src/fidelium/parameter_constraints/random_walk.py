@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.parameter_constraints.region import Region, Rows
 from fidelium.parameters import Integer
-from fidelium.region import Region, Rows
 
 Accepts = Callable[[Rows], NDArray[np.bool_]]
 """Whether each snapped row is in the set."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.expressions import Columns, Comparison, Constraint, number_of
+from fidelium.parameter_constraints.expressions import Columns, Comparison, Constraint, number_of
 from fidelium.parameters import Categorical, Integer, Real
 
 Rows = NDArray[np.float64]
