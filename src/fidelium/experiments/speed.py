@@ -143,13 +143,21 @@ def measure_here(problem_name: str, strategy: str, sizes: list[int], steady: int
     from fidelium.problems import value_and_outcomes
 
     problem = problems.get(problem_name)
-    study = create_study(problem.space, problem.ladder, direction=problem.direction, strategy=strategy, initial={})
+    study = create_study(
+        problem.space,
+        problem.ladder,
+        direction=problem.direction,
+        strategy=strategy,
+        initial={},
+        constraints=problem.constraints,
+    )
     _observe(study, problem, sizes)
     trial = study.ask()
     first = time.time() - started
     suggestions: list[dict[str, float]] = []
     for _ in range(steady):
-        study.tell(trial, value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))[0])
+        value, outcomes = value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))
+        study.tell(trial, value, outcomes=outcomes)
         trial, seconds = _timed_ask(study)
         suggestions.append(seconds)
     return {
@@ -170,7 +178,7 @@ def _observe(study: Any, problem: Any, sizes: list[int]) -> None:
     for fidelity, size in zip(problem.ladder.names, sizes, strict=True):
         for unit_x in problem.space.sample(generator, size):
             params = problem.space.decode(unit_x)
-            study.add_observation(params, fidelity, value_and_outcomes(problem.observe(params, fidelity))[0])
+            study.add_observation(params, fidelity, *value_and_outcomes(problem.observe(params, fidelity)))
 
 
 def _timed_ask(study: Any) -> tuple[Any, dict[str, float]]:
