@@ -25,4 +25,4 @@ def test_the_shell_completes_files_names_of_studies_and_commands(call, study_fil
     assert complete("fidelium sta", tmp_path) == ["status"]
     assert complete("fidelium status st", tmp_path) == ["study.yaml"]
     assert complete("fidelium status sqlite:///parabola.db --name ", tmp_path) == ["parabola"]
-    assert complete("fidelium plot problem pl", tmp_path) == ["plate"]
+    assert complete("fidelium plot problem pl", tmp_path) == ["plate", "plate-mass"]

@@ -60,7 +60,7 @@ def check_look(looker: subprocess.Popen[str], before: int, write=None) -> None:
     first = looker.stdout.readline()
     if not first:
         raise AssertionError(looker.communicate()[1])
-    assert json.loads(first) == [before, 2, 0]
+    assert json.loads(first) == [before, 3, 0]
     if write is not None:
         write()
     out, err = looker.communicate("\n")

@@ -4,7 +4,7 @@ Two to ten dimensions, one to eight constraints; the feasible set is tiny in `ga
 parts in `gardner1`, `gardner2` and `g24`. The cheap fidelities are what a rough model would be: damped,
 shifted, with terms left out, in the value as well as in the outcomes; no constant of a strategy was fitted to them.
 
-The optima were computed by SLSQP from thousands of starts and by differential evolution. Where a constraint is active,
+The optima were computed by SLSQP from many starts. Where a constraint is active,
 the optimiser is stored a billionth inside, so that it is feasible in floating point.
 """
 

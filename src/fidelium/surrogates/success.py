@@ -309,8 +309,8 @@ _posterior = quick_jit(_given, static_argnums=(0, 1))
 def _one_by_one(function: Callable[..., T], *rows: Any) -> T:
     """As `jax.vmap`, but the members do not wait for the slowest, and their matrices are not factored side by side.
 
-    In jaxlib 0.10 two batches of LAPACK calls at the same time wait for each other for ever on a machine with two
-    cores.
+    Side by side, two batches of LAPACK calls once waited for each other for ever (jaxlib 0.10, two cores); it could not
+    be repeated.
     """
     return jax.lax.map(lambda row: function(*row), rows)
 
