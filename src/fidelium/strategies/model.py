@@ -131,8 +131,8 @@ class PosteriorModel:
         for member in self._value.members():
             means = np.asarray(_moments(member, unit_x)[0]).T
             centred = means - np.mean(means, axis=1, keepdims=True)
-            spread = np.sqrt(np.sum(centred**2, axis=1)) + np.finfo(float).tiny
-            each.append(centred @ centred[-1] / (spread * spread[-1]))
+            unit = centred / (np.sqrt(np.sum(centred**2, axis=1, keepdims=True)) + np.finfo(float).tiny)
+            each.append(unit @ unit[-1])  # 0 where a fidelity is constant
         return np.append(np.mean(each, axis=0)[:-1], 1.0)
 
     @jax_session()
