@@ -44,8 +44,9 @@ class Normal(eqx.Module):
         slope = cov[fidelity, -1] / cov[fidelity, fidelity]
         return mean[-1] + slope * (value - mean[fidelity]), cov[-1, -1] - slope * cov[fidelity, -1]
 
-    def draw_paths(self, key: jax.Array, count: int):
-        raise NotImplementedError
+    def draw_paths(self, key: jax.Array, count: int) -> Waves:
+        heights = self.mean[-1] + jnp.sqrt(self.covariance[-1, -1]) * jax.random.normal(key, (count,))
+        return Waves(jnp.asarray(0.0), heights)  # for a tilt of 1
 
     def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.broadcast_to(self.noise[fidelity], jnp.shape(value))
@@ -268,7 +269,7 @@ class Ramp(eqx.Module):
         return jnp.clip(1 - self.slope * x[0], 1e-3, 1 - 1e-3)[None]
 
     def pair(self, x: Array, fidelity) -> tuple[Array, Array, Array]:
-        raise NotImplementedError
+        return self.probabilities(x)[0], jnp.ones(()), jnp.zeros(())  # a rerun does the same
 
 
 def test_draws_are_maximised_over_designs_that_succeed_according_to_the_draw():
@@ -280,3 +281,17 @@ def test_draws_are_maximised_over_designs_that_succeed_according_to_the_draw():
     np.testing.assert_allclose(found.unit_x, [[0.2, 1.0], [0.5, 1.0], [0.8, 1.0]], atol=1e-3)
     np.testing.assert_allclose(found.value, [1.2, 1.5, 1.8], atol=1e-3)
     assert np.all(found.unit_x[:, 0] <= 1 - levels)
+
+
+def test_draws_of_a_member_go_through_value_outcomes_and_success():
+    part = eqx.tree_at(lambda p: p.tilt, normal(0.0, 1e-6, 0.5), jnp.asarray(1.0))
+    of = RunMember(
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), part, part),
+        jnp.array([[-FAR, 1.0]]),
+        Cautious(Ramp(jnp.asarray(1.0)), jnp.asarray(0.5)),
+    )
+    paths = of.draw_paths(jax.random.key(0), 4)
+    value, beyond = paths(jnp.array([0.9, 0.3]))
+    np.testing.assert_allclose(value, 1.2, atol=1e-4)
+    np.testing.assert_allclose(beyond[0], 0.2, atol=1e-4)  # the outcome is 1.2, its limit 1
+    assert np.all(np.diff(np.asarray(beyond[1])) > 0)  # P(success) is 0.1, the levels rise from 0.15

@@ -168,7 +168,10 @@ def test_it_never_leaves_a_random_set_and_never_falls(seed, dimension):
     )
     value = float(eval(text, {}, {f"x{i}": x for i, x in enumerate(inside)}))
     space = SearchSpace(reals(dimension), [f"{value - 0.01} <= {text} <= {value + 0.01}"])
-    climbed(space, bowl(generator.random(dimension) * 2 - 0.5, np.ones(dimension)), rows=4, steps=15)
+    top = generator.random(dimension) * 2 - 0.5
+    x, height = climbed(space, bowl(top, np.ones(dimension)), rows=4, steps=15)
+    assert space.meets(x[None]).all()
+    assert height <= 0  # that of the bowl's top
 
 
 def test_starting_points_around_centres_meet_the_constraints():
