@@ -220,6 +220,12 @@ class SearchSpace:
         return margins, everywhere
 
     @cached_property
+    def discrete(self) -> NDArray[np.int64]:
+        """The columns of integers and choices."""
+        places = [self._columns[name] for name, each in self.parameters.items() if not isinstance(each, Real)]
+        return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
+
+    @cached_property
     def constrained_choices(self) -> NDArray[np.int64]:
         """The columns of categorical parameters that are in constraints: a climb leaves them as they are."""
         if self._feasible is None:

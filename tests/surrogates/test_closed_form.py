@@ -365,7 +365,7 @@ def test_the_noise_grows_with_the_distance_from_where_precision_matters():
 def test_a_focused_stack_is_precise_at_its_limit():
     x = MANY[:, None]
     limit = float(np.median(wave(x)))
-    focus = Focus((0.25,), limit, limit)
+    focus = Focus((0.25,), ((limit, limit),))
     layer = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).layers[0]
     (unit,) = one_of(SMALL.focused(focus).fit([seen(wave, x)], Key((3,)))).scales()
     np.testing.assert_allclose(layer.noise.precise, unit.inward(np.array([limit, limit])), rtol=1e-12)

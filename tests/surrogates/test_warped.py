@@ -219,7 +219,7 @@ def test_maps_can_be_given():
 
 
 def test_an_outcome_goes_through_its_map():
-    posterior = Warped(SMALL, focus=Focus((0.5, 0.5), 2.0, 2.0)).fit(observed(0, beyond(2.0, 0.1)), KEY)
+    posterior = Warped(SMALL, focus=Focus((0.5, 0.5), ((2.0, 2.0),))).fit(observed(0, beyond(2.0, 0.1)), KEY)
     assert all(scale.warp.first.below == 2.0 for scale in posterior.scales())
 
 

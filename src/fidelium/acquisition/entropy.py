@@ -183,6 +183,11 @@ LEAST_RISE = 1e-3
 worth another query beside the incumbent."""
 
 
+LEAST_FEASIBLE_RISE = 1e-8
+"""The same where runs have limits: at a corner of active limits a value falls off in proportion to the distance, and
+the next query may gain several digits."""
+
+
 @dataclass(frozen=True)
 class EntropySearch:
     """The gain about f*, the target's maximum, per cost.
@@ -243,8 +248,11 @@ class EntropySearch:
             candidates = self.designs.around(history, np.concatenate([incumbents(history), tops]), key)
             known = [(member, jnp.asarray(each.value)) for member, each in zip(members, f_star, strict=True)]
             starts, together = self.designs.starts, self.together
-            tiny = gain is run_gain
-            return search(gain, known, history, fidelities, candidates, starts, together=together, tiny=tiny)
+            # the maxima of draws have the integers of a design: what lies between them would only look better
+            limited = gain is run_gain
+            return search(
+                gain, known, history, fidelities, candidates, starts, together=together, tiny=limited, hold=limited
+            )
 
     def _sample_f_star(self, posterior: Posterior | RunMember, key: Key, history: History) -> SampledMaxima:
         sample = sample_feasible_maxima if isinstance(posterior, RunMember) else sample_maxima
@@ -252,7 +260,9 @@ class EntropySearch:
         best = best_target_value(posterior, history)
         if not self.raise_to_incumbent or best is None:
             return maxima
-        return SampledMaxima(np.maximum(maxima.value, best + LEAST_RISE), maxima.unit_x)
+        limited = isinstance(posterior, RunMember) and len(posterior.limits)
+        rise = LEAST_FEASIBLE_RISE if limited else LEAST_RISE
+        return SampledMaxima(np.maximum(maxima.value, best + rise), maxima.unit_x)
 
 
 def _needs(gain: Gain) -> str:

@@ -36,6 +36,7 @@ def climb_feasible(
     *,
     steps: int = 50,
     tolerance: float = 1e-7,
+    hold: bool = False,
 ) -> Maxima:
     """Climb from every row of `start` to a maximum over the designs that meet the constraints.
 
@@ -46,10 +47,13 @@ def climb_feasible(
         steps: calls of `value_and_gradient` at most in the box; constraints that are active take up to three times as
             many.
         tolerance: as in `maximise_rows`.
+        hold: whether integers and choices stay as they are.
 
     Returns:
         The best point of each row; with constraints, a snapped one that meets them, never below its start.
     """
+    if hold and space is not None and len(space.discrete):
+        value_and_gradient = _held(value_and_gradient, space.discrete)
     if space is None or not space.constraints:
         return maximise_rows(value_and_gradient, start, 0.0, 1.0, steps=steps, tolerance=tolerance)
     begin = space.repair(start)
@@ -58,6 +62,17 @@ def climb_feasible(
     reached = np.asarray(value_and_gradient(end)[0], dtype=float)
     rose = np.nan_to_num(reached, nan=-np.inf) > np.nan_to_num(value, nan=-np.inf)
     return Maxima(np.where(rose[:, None], end, begin), np.where(rose, reached, value))
+
+
+def _held(value_and_gradient: ValueAndGradient, columns: NDArray[np.int64]) -> ValueAndGradient:
+    """The same function, flat along some columns."""
+
+    def held(x: Rows) -> tuple[Rows, Rows]:
+        value, gradient = (np.array(part, dtype=float) for part in value_and_gradient(x))
+        gradient[:, columns] = 0.0
+        return value, gradient
+
+    return held
 
 
 def _ascend(

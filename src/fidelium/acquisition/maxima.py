@@ -18,7 +18,7 @@ from fidelium.acquisition.base import Designs, incumbents
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
-from fidelium.numerics.lbfgs import Rows
+from fidelium.numerics.sqp import Rows, maximise_within
 from fidelium.randomness import Key
 from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Paths, Point, Posterior
@@ -77,11 +77,7 @@ def maximise_paths(
 NO_DESIGN = -1e30
 """f* of a draw in which no design is feasible: any feasible design would be better."""
 
-_PENALTY, _ROUNDS = 100.0, 3
-"""Weight of squared violations, in units in which value and outcomes have spread 1, and how often their multipliers are
-updated (augmented Lagrangian)."""
-
-_INSIDE, _RESTORATIONS = 1e-6, 4
+_INSIDE, _RESTORATIONS = 1e-9, 4
 """How far within its limits a climb is to end, and the Newton steps that bring it there."""
 
 
@@ -102,19 +98,19 @@ def maximise_feasible(
     paths: RunPaths,
     candidates: NDArray[np.float64],
     starts: int,
-    steps: int = 12,
+    steps: int = 16,
     space: SearchSpace | None = None,
 ) -> SampledMaxima:
     """Maximise every draw of the value over the designs where the draws of all outcomes are within their limits.
 
-    L-BFGS on the augmented Lagrangian, from the best candidates of each draw, all draws and starts in one batch; then
-    Newton steps onto the feasible side.
+    Sequential quadratic programming from the best candidates of each draw, all draws and starts in one batch; then
+    Newton steps onto the feasible side. Integers and choices are those of a design.
 
     Args:
         paths: the draws.
         candidates: points to start from, `(n, d)`; every draw takes its own best ones.
         starts: how many starts each draw gets.
-        steps: evaluations at most, between updates of the multipliers.
+        steps: evaluations at most; a third more where there are integers.
         space: the known constraints, None if there are none.
     """
     value, beyond = (np.asarray(part) for part in _screen_runs(paths, candidates))  # (n, draws)
@@ -142,23 +138,18 @@ class _Climb:
     which: NDArray[np.int64]
     space: SearchSpace | None
 
+    @property
+    def _discrete(self) -> NDArray[np.int64]:
+        """The columns that are left as they are."""
+        return np.empty(0, dtype=np.int64) if self.space is None else self.space.discrete
+
     def maximised(self, x: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
-        """Climb f - w sum_k max(0, g_k + l_k / 2w)^2, g_k how far outcome k is beyond its limit, l_k its multiplier."""
-        multipliers = np.zeros((len(x), len(self.paths.all_limits)))
-        for _ in range(_ROUNDS):
-            shift = multipliers / (2 * _PENALTY)
-
-            def lagrangian(x: NDArray[np.float64], shift: NDArray[np.float64] = shift) -> tuple[Rows, Rows]:
-                f, f_gradient, g, g_gradient = self._results(x)
-                push = np.maximum(g + shift, 0.0)
-                return (
-                    f - _PENALTY * np.sum(push**2, axis=1),
-                    f_gradient - 2 * _PENALTY * np.einsum("rk,rkd->rd", push, g_gradient),
-                )
-
-            x = climb_feasible(self.space, lagrangian, x, steps=steps).x
-            multipliers = 2 * _PENALTY * np.maximum(self._results(x)[2] + shift, 0.0)
-        return x
+        """Climb the value within the limits; where there are integers, first through what is between them."""
+        space = self.space
+        if space is None or not len(space.discrete):
+            return maximise_within(self._results, x, steps=steps)
+        relaxed = maximise_within(self._results, x, steps=max(2, steps // 3))
+        return maximise_within(partial(self._results, hold=True), space.snap(relaxed), steps=steps)
 
     def restored(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest designs within the limits, by Newton steps of least length; not all may get there."""
@@ -168,23 +159,31 @@ class _Climb:
             if not short.any():
                 break
             slopes = np.where(short[..., None] > 0, gradient, 0.0)
+            slopes[..., self._discrete] = 0.0
             gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
             x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
         return x if self.space is None or not self.space.constraints else self.space.repair(x)
 
     def judged(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The value of each row, and the sum of its violations."""
+        """The value of each row, and the sum of its violations of limits on outcomes."""
         f, _, g, _ = self._results(x)
-        return f, np.sum(np.maximum(g, 0.0), axis=1)
+        return f, np.sum(np.maximum(g[:, : len(self.paths.all_limits)], 0.0), axis=1)
 
-    def _results(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def _results(self, x: NDArray[np.float64], hold: bool = False) -> tuple[Rows, Rows, Rows, Rows]:
         """f and g of every row, each followed by its gradient; g is at most 0 within the limits."""
         values, gradients = (np.asarray(part) for part in _results_and_gradients(self.paths, self.which, x))
         low, high = np.asarray(self.paths.all_limits).T
         c, slope = values[:, 1:], gradients[:, 1:]
         above = c - high[None, :] >= low[None, :] - c
         g = np.where(above, c - high[None, :], low[None, :] - c)
-        return values[:, 0], gradients[:, 0], g, np.where(above[..., None], slope, -slope)
+        f_slope, g_slope = gradients[:, 0].copy(), np.where(above[..., None], slope, -slope)
+        if self.space is not None and self.space.constraints:
+            margins, known = self.space.margins(x)
+            g, g_slope = np.concatenate([g, -margins], axis=1), np.concatenate([g_slope, -known], axis=1)
+        if hold:
+            f_slope[:, self._discrete] = 0.0
+            g_slope[..., self._discrete] = 0.0
+        return values[:, 0], f_slope, g, g_slope
 
 
 @partial(quick_jit, static_argnums=2)

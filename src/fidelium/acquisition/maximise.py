@@ -40,6 +40,7 @@ def search(
     log_worth: bool = False,
     together: bool = False,
     tiny: bool = False,
+    hold: bool = False,
     success: Cautious | None = None,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
@@ -60,6 +61,7 @@ def search(
             on ladders of more than three, each from fewer starts, so that all climbs take about as long.
         tiny: whether worths may be tiny everywhere, as before any feasible design is known: the climbs then see them as
             shares of the largest one at their starts.
+        hold: whether climbs leave integers and choices as they are at their starts.
         success: beliefs about success, for a worth that knows nothing of failures: it is then multiplied by the
             probability that a run at (x, m), and one of the target at x, succeed.
     """
@@ -86,7 +88,9 @@ def search(
             start = np.concatenate([candidates[best[m]] for m in group])
             before = np.concatenate([worths[m][best[m]] for m in group])
         seen = _as_shares(climb, float(np.max(_numbers(before, log_worth)))) if tiny else climb
-        landed = history.space.snap(climb_feasible(history.space, seen, start, steps=steps, tolerance=1e-6).x)
+        landed = history.space.snap(
+            climb_feasible(history.space, seen, start, steps=steps, tolerance=1e-6, hold=hold).x
+        )
         points = np.concatenate([landed, start])
         values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
         for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):

@@ -6,10 +6,10 @@
 A covariance is kept as a square root R with R R^T = P^-1, so that variances |R^T phi|^2 cannot be negative. Rows with
 mask 0 are padding and count for nothing.
 
-With fewer observations n than weights f, R differs from the identity in n directions only: with V = diag(s)^-1/2 Phi
-and V V^T = U diag(l) U^T,
+With fewer observations n than weights f, R differs from the identity in n directions only: with diag(s)^-1/2 Phi =
+U diag(l) W, its singular values,
 
-    R = I - V^T U diag(1 / (r (r + 1))) U^T V,     r = sqrt(1 + l)
+    R = I - W^T diag(1 - 1 / sqrt(1 + l^2)) W
 
 and a product with it takes 2 n f steps instead of f^2. The root is formed, not the covariance: what is known to 1e-8 of
 its prior standard deviation keeps half of its digits, instead of none.
@@ -142,7 +142,7 @@ class DenseRoot(eqx.Module):
         return self.matrix @ vector
 
     def conditioned(self, rows: Float[Array, "n f"]) -> DenseRoot:
-        return DenseRoot(low_rank_root(rows)[0].after(self.matrix))
+        return DenseRoot(_Singular.of(rows).root.after(self.matrix))
 
     def compact(self) -> DenseRoot:
         return self
@@ -164,24 +164,40 @@ class LowRankRoot(eqx.Module):
 
     def conditioned(self, rows: Float[Array, "m f"]) -> LowRankRoot:
         # (I - A^T B) (I - C^T D) = I - A^T (B - B C^T D) - C^T D
-        new = low_rank_root(rows)[0]
+        new = _Singular.of(rows).root
         right = self.right - (self.right @ new.left.T) @ new.right
         return LowRankRoot(jnp.concatenate([self.left, new.left]), jnp.concatenate([right, new.right]))
 
     def compact(self) -> LowRankRoot:
         left, right = np.asarray(self.left), np.asarray(self.right)
-        used = np.any(left != 0, axis=1)
+        used = np.any(right != 0, axis=1)
         size = bucket(int(np.count_nonzero(used)))
         return LowRankRoot(jnp.asarray(pad_rows(left[used], size)), jnp.asarray(pad_rows(right[used], size)))
 
 
-def low_rank_root(rows: Float[Array, "n f"]) -> tuple[LowRankRoot, Float[Array, "n n"]]:
-    """(I + V^T V)^-1/2 for the rows V, and (I + V V^T)^-1."""
-    squares, directions = jnp.linalg.eigh(rows @ rows.T)
-    grown = 1 + jnp.maximum(squares, 0.0)
-    r = jnp.sqrt(grown)
-    right = (directions / (r * (r + 1))[None, :]) @ (directions.T @ rows)
-    return LowRankRoot(rows, right), (directions / grown[None, :]) @ directions.T
+class _Singular(eqx.Module):
+    """The singular values of the rows V of observations, U diag(s) W, and what follows from them.
+
+    Not the eigenvalues of V V^T: these are squares, which keep half of the digits. With a noise of 1e-6 of the spread,
+    predictions between observations that are close to each other were 2e-4 off by them, and are 1e-8 off by these.
+    """
+
+    u: Float[Array, "n k"]
+    s: Float[Array, " k"]
+    w: Float[Array, "k f"]
+
+    @staticmethod
+    def of(rows: Float[Array, "n f"]) -> _Singular:
+        return _Singular(*jnp.linalg.svd(rows, full_matrices=False))
+
+    @property
+    def root(self) -> LowRankRoot:
+        """(I + V^T V)^-1/2."""
+        return LowRankRoot(self.w, (1 - 1 / jnp.sqrt(1 + self.s**2))[:, None] * self.w)
+
+    def mean(self, y: Float[Array, " n"]) -> Float[Array, " f"]:
+        """(I + V^T V)^-1 V^T y."""
+        return ((self.u.T @ y) * self.s / (1 + self.s**2)) @ self.w
 
 
 def weight_posterior(
@@ -193,5 +209,5 @@ def weight_posterior(
         mean, matrix = dense_weight_posterior(features, y, noise_var, mask)
         return mean, DenseRoot(matrix)
     root_precision = mask / jnp.sqrt(noise_var)
-    root, inverse = low_rank_root(features * root_precision[:, None])
-    return root.left.T @ (inverse @ (root_precision * y)), root
+    singular = _Singular.of(features * root_precision[:, None])
+    return singular.mean(root_precision * y), singular.root

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.feasible import climb_feasible
+from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
 from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
@@ -38,6 +39,12 @@ _PENALTY = 3.0
 
 _NEAR_BEST = 0.02
 """Values that differ by this share of their spread are told apart softly in the search for the last query."""
+
+_MARGINS, _SAFE_STARTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0), 2
+"""Distances from the limits, in standard deviations, of designs for the last query, and how many climbs lead there."""
+
+_SOFT, _LEAST_SOFT = 0.1, 1e-9
+"""How softly values are told apart there: this share of what there is to gain, and at least so much of the spread."""
 
 _POOL = 512
 _STARTS = 8
@@ -196,7 +203,29 @@ class PosteriorModel:
         else:
             known = self.history.feasible[-1].any() or not self.history.constraints
             designs, score = self._maximise(_likely_improvement if known else _feasible_at_all)
+            if self.history.feasible[-1].any():
+                designs, score = self._improvements(designs)
         return designs[np.argsort(-score)]
+
+    def _improvements(self, designs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """These designs and those that are best by some margin, and the logarithm of what each may be expected to gain.
+
+        That is how far its mean is above the best value, times the probability of being feasible. How softly values are
+        told apart follows from what there is to gain: near a corner of active limits the last digits matter.
+        """
+        assert isinstance(self.posterior, RunPosterior)
+        space, target = self.history.space, self.history.inside[-1]
+        tops = space.repair(target.unit_x[self.history.order[-1][:_SAFE_STARTS]])
+        designs = np.concatenate([designs, safe_optima(self.posterior.members(), space, tops, _MARGINS)])
+        best = np.max(self.scales[-1].inward(target.y[self.history.feasible[-1]]))
+        rise = self._expected(designs)[0].mean - best
+        probability = self.feasibility(designs)
+        soft = np.clip(_SOFT * np.max(rise[probability >= 0.5], initial=0.0), _LEAST_SOFT, _NEAR_BEST)
+        score = np.asarray(jax.vmap(log_improvement)(jnp.asarray(rise / soft))) + np.log(probability + 1e-300)
+        if self.posterior.success is not None:
+            padded = pad_rows(designs, bucket(len(designs)))
+            score += np.asarray(_log_caution(self.posterior.success, padded))[: len(designs)]
+        return designs, score
 
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
@@ -264,6 +293,11 @@ def _log_feasible(member: RunMember, x: Float[Array, "n d"]) -> Float[Array, " n
 @jax.jit
 def _success(posterior: Cautious, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
     return jax.vmap(posterior.probabilities)(x)
+
+
+@jax.jit
+def _log_caution(success: Cautious, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    return jax.vmap(lambda x: success.log_caution(x, -1))(x)
 
 
 @partial(jax.jit, static_argnums=1)

@@ -6,6 +6,7 @@ of the unit cube and are vmapped by the caller. All values are in the model's un
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,22 +135,27 @@ P_co = TypeVar("P_co", bound=Posterior, covariant=True)
 
 @dataclass(frozen=True)
 class Focus:
-    """Where a model must be precise, if it is not of an objective, whose best value and design it finds by itself.
+    """Where a model must be precise, if that is not at the best design and value that it was given.
 
     Args:
         unit_x: the design around which to look closely.
-        lower: with `upper`, the values near which precision matters, in the user's units: the limits of an outcome.
-        upper: the same as `lower` if there is one limit.
+        precise: of every fidelity, the range of values where precision matters, in the user's units: the limits of an
+            outcome, or its one limit twice; of an objective, from the best feasible value up to infinity.
     """
 
     unit_x: tuple[float, ...]
-    lower: float
-    upper: float
+    precise: tuple[tuple[float, float], ...]
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The limits of an outcome, the same at every fidelity; None: it is an objective."""
+        low, high = self.precise[-1]
+        return None if math.isinf(high) else (low, high)
 
 
 @runtime_checkable
 class Focusable(Protocol):
-    """A surrogate that can be focused on limits."""
+    """A surrogate that can be focused."""
 
     @abstractmethod
     def focused(self, focus: Focus) -> Surrogate[Posterior]:

@@ -236,15 +236,14 @@ def fit_runs(
         key: of the surrogate's random parts.
         success: the model of success, None for the default one.
     """
-    value = surrogate.fit(history.observations, key)
+    value = _focused(surrogate, _best_ranges(history), history).fit(history.observations, key)
     if not history.constraints and not history.learns_success:
         return value
     outcomes = []
     for each, seen in zip(history.constraints, history.outcomes, strict=True):
         low = each.upper if np.isinf(each.lower) else each.lower
         high = each.lower if np.isinf(each.upper) else each.upper
-        model = surrogate.focused(Focus(_centre(history), low, high)) if isinstance(surrogate, Focusable) else surrogate
-        outcomes.append(model.fit(seen, key))
+        outcomes.append(_focused(surrogate, ((low, high),) * len(seen), history).fit(seen, key))
     taught = None
     if history.learns_success:
         succeeded, failed = zip(*history.successes, strict=True)
@@ -264,6 +263,21 @@ def value_and_success(posterior: Posterior | RunPosterior) -> tuple[Posterior, C
     if posterior.outcomes:
         raise SettingError("this acquisition takes no constraints on outcomes")
     return posterior.value, posterior.success
+
+
+def _focused(
+    surrogate: Surrogate[Posterior], precise: tuple[tuple[float, float], ...], history: History
+) -> Surrogate[Posterior]:
+    """The surrogate for one result of a study with constraints, precise where it matters."""
+    if not history.constraints or not isinstance(surrogate, Focusable):
+        return surrogate
+    return surrogate.focused(Focus(_centre(history), precise))
+
+
+def _best_ranges(history: History) -> tuple[tuple[float, float], ...]:
+    """Of every fidelity, the values from that of the best feasible design on, or of the one nearest to feasible."""
+    both = zip(history.inside, history.order, strict=True)
+    return tuple((float(seen.y[order[0]]) if len(seen) else 0.0, np.inf) for seen, order in both)
 
 
 def _centre(history: History) -> tuple[float, ...]:

@@ -89,7 +89,7 @@ class Warped(Generic[P]):
     Args:
         surrogate: of the warped values.
         shares_units: whether the surrogate needs all fidelities in the same units, and so the same map for all.
-        focus: of an outcome, its limits, and where to be precise; None: an objective.
+        focus: where to be precise, and of an outcome its limits; None: at the best values of an objective.
         learned_at: from how many of the observations, the first ones, the map is chosen.
     """
 
@@ -99,7 +99,7 @@ class Warped(Generic[P]):
     learned_at: Callable[[int], int] = rare_milestone
 
     def focused(self, focus: Focus) -> Warped[P]:
-        """The same surrogate for an outcome with limits."""
+        """The same surrogate for an outcome with limits, or an objective whose best values are not feasible."""
         return replace(self, focus=focus)
 
     def fit(self, observations: Sequence[Observations], key: Key) -> P:
@@ -110,16 +110,22 @@ class Warped(Generic[P]):
         """
         require_data(observations)
         early = [seen.first(self.learned_at(len(seen))) for seen in observations]
-        if self.focus is None:
+        limits = None if self.focus is None else self.focus.limits
+        if limits is None:
             warps = choose_warps(early, key, shared=self.shares_units)
-            return fit_warped(self.surrogate, observations, warps, key)
-        warps = choose_outcome_warps(early, self.focus.lower, self.focus.upper, key)
+        else:
+            warps = choose_outcome_warps(early, *limits, key)
         surrogate = self.surrogate
-        if isinstance(surrogate, Focusable):
-            # limits have the same map at every fidelity (`limit_candidates`)
-            lower, upper = warps[-1].inward(np.array([self.focus.lower, self.focus.upper])).tolist()
-            surrogate = cast("Surrogate[P]", surrogate.focused(Focus(self.focus.unit_x, lower, upper)))
+        if self.focus is not None and isinstance(surrogate, Focusable):
+            precise = tuple(_through(w, *ends) for w, ends in zip(warps, self.focus.precise, strict=True))
+            surrogate = cast("Surrogate[P]", surrogate.focused(Focus(self.focus.unit_x, precise)))
         return fit_warped(surrogate, observations, warps, key)
+
+
+def _through(warp: Warp, low: float, high: float) -> tuple[float, float]:
+    """The ends of a range through a map; an infinite one stays."""
+    first, last = warp.inward(np.array([low, low if math.isinf(high) else high])).tolist()
+    return first, high if math.isinf(high) else last
 
 
 def fit_warped(surrogate: Surrogate[P], observations: Sequence[Observations], warps: Sequence[Warp], key: Key) -> P:

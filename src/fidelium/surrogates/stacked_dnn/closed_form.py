@@ -54,7 +54,7 @@ from fidelium.surrogates.learning import (
 )
 from fidelium.surrogates.stacked_dnn.features import CosineDraws, CosineFamily, all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, Noise, linear_at, slope_of
-from fidelium.surrogates.stacked_dnn.priors import Kind, LayerParameters
+from fidelium.surrogates.stacked_dnn.priors import FOCUSED_FLOOR, Kind, LayerParameters, with_least_floor
 
 _REFINEMENTS = 2
 """How often rho is computed again from the weights that it gave."""
@@ -111,19 +111,25 @@ class ClosedFormStack:
         for m, (seen, first) in enumerate(zip(observations, early, strict=True)):
             question.update(repr(len(first)).encode() + first.unit_x.tobytes() + first.y.tobytes())
             below = learned[-1] if learned else None
-            learn = partial(self._learn_layer, below, everything, first, centre, key.fold(m))
+            learn = partial(self._learn_layer, m, below, everything, first, centre, key.fold(m))
             learned.append(_memory.get(question.hexdigest(), learn))
             now = learned[-1]
-            chain = self._extended(chain, now.drawn, now.kinds, now.thetas, seen, len(first))
+            chain = self._extended(m, chain, now.drawn, now.kinds, now.thetas, seen, len(first))
         common = [standardising(seen.y) if len(seen) else chain.units[m + 1][0] for m, seen in enumerate(early)]
         scales = zip(*chain.units[1:], strict=True)
         posteriors = [LinearisedPosterior.of(_row(chain.layers, i), own) for i, own in enumerate(scales)]
         return Ensemble.of(posteriors, common)
 
     def _learn_layer(
-        self, below: Learned | None, everything: Scale, seen: Observations, centre: NDArray[np.float64], key: Key
+        self,
+        m: int,
+        below: Learned | None,
+        everything: Scale,
+        seen: Observations,
+        centre: NDArray[np.float64],
+        key: Key,
     ) -> Learned:
-        """Parameters and form of one layer, for every member."""
+        """Parameters and form of layer m, for every member."""
         draw_key, start_key, subset_key, form_key, doubt_key = key.split(5)
         drawn = [self.family.draw(centre, below is not None, each) for each in draw_key.split(self.members)]
         chain = below.likeliest if below is not None else Chain((), ((everything,) * self.members,))
@@ -135,9 +141,9 @@ class ClosedFormStack:
             seen.y,
             first,
             chain.units[-1][0],
-            lambda kind: self.family.prior(len(centre), kind, learned),
+            lambda kind: self._prior(len(centre), kind, learned),
         )
-        search = partial(self._search_theta, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
+        search = partial(self._search_theta, m, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
         likeliest = self._likeliest(search, forms, start_key)
         # each member gets a form with the probability that the evidence gives it (drawn anew at every milestone), and
         # the parameters that are likeliest under a prior whose mean is moved as far as it is doubted
@@ -150,8 +156,13 @@ class ClosedFormStack:
         best = likeliest[int(np.argmax(share))]
         parts, kinds = _stacked(drawn), [each.form.kind for each in picked]
         same = _stacked([best.theta] * self.members)
-        extended = self._extended(chain, parts, [best.form.kind] * self.members, same, seen, len(seen))
+        extended = self._extended(m, chain, parts, [best.form.kind] * self.members, same, seen, len(seen))
         return Learned(parts, tuple(kinds), _stacked(thetas), best.theta, extended)
+
+    def _prior(self, dimension: int, kind: Kind, below: LayerParameters | None) -> Prior[LayerParameters]:
+        """The prior of a layer's parameters; with a focus, the noise may be very little there."""
+        prior = self.family.prior(dimension, kind, below)
+        return prior if self.focus is None else with_least_floor(prior, FOCUSED_FLOOR)
 
     def _likeliest(self, search: ThetaSearch, forms: Sequence[Form], key: Key) -> list[Likeliest]:
         """The likeliest parameters of every form, from its prior's mean and, if rows are left, from random starts."""
@@ -165,6 +176,7 @@ class ClosedFormStack:
 
     def _extended(
         self,
+        m: int,
         chain: Chain,
         drawn: CosineDraws,
         kinds: Sequence[Kind],
@@ -172,7 +184,7 @@ class ClosedFormStack:
         seen: Observations,
         early: int,
     ) -> Chain:
-        """The chain with one more layer of these kinds, its weights given the observations.
+        """The chain with one more layer, m, of these kinds, its weights given the observations.
 
         Its units are those of the first `early` observations.
         """
@@ -183,12 +195,13 @@ class ClosedFormStack:
         slopes = jnp.asarray([[kind.slope, kind.first_slope] for kind in kinds])
         data = [pad(seen.unit_x, unit.inward(seen.y)) for unit in units]
         y = jnp.stack([each.y for each in data])
-        ranges = jnp.asarray([self._precise_range(unit, seen.y) for unit in units])
+        ranges = jnp.asarray([self._precise_range(m, unit, seen.y) for unit in units])
         layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs, ranges)
         return Chain((*chain.layers, layer), (*chain.units, units))
 
     def _search_theta(
         self,
+        m: int,
         drawn: CosineDraws,
         seen: Observations,
         inputs: Inputs | None,
@@ -204,7 +217,7 @@ class ClosedFormStack:
         data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
         y = jnp.stack([each.y for each in data])
         slopes = jnp.asarray([form.kind.slope for form in forms])
-        ranges = jnp.asarray([self._precise_range(form.unit, seen.y[chosen]) for form in forms])
+        ranges = jnp.asarray([self._precise_range(m, form.unit, seen.y[chosen]) for form in forms])
         mean, std = _stacked([form.prior.mean for form in forms]), _stacked([form.prior.std for form in forms])
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
@@ -222,11 +235,14 @@ class ClosedFormStack:
         scores = np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
         return [unravel(starts[0], row) for row in found.x], scores
 
-    def _precise_range(self, unit: Scale, y: NDArray[np.float64]) -> tuple[float, float]:
-        """The values, in these units, at which the noise is least: from the best one up, or between the limits."""
+    def _precise_range(self, m: int, unit: Scale, y: NDArray[np.float64]) -> tuple[float, float]:
+        """The values of fidelity m, in these units, at which the noise is least: from the best one up, or the focus."""
         if self.focus is not None:
-            low, high = unit.inward(np.array([self.focus.lower, self.focus.upper])).tolist()
-            return low, high
+            low, high = self.focus.precise[m]
+            if math.isinf(high):
+                return float(unit.inward(np.array([low]))[0]), _NO_END
+            first, last = unit.inward(np.array([low, high])).tolist()
+            return first, last
         return float(np.max(unit.inward(y))) if len(y) else 0.0, _NO_END
 
 
