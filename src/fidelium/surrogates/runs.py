@@ -218,7 +218,8 @@ class RunPosterior(eqx.Module):
         return RunPosterior(value, tuple(outcomes), self.limits, self.success)
 
     def _member(self, posteriors: Sequence[Posterior]) -> RunMember:
-        results: Posterior = jax.tree.map(lambda *leaves: jnp.stack(leaves), *posteriors)
+        # stacked by NumPy: JAX would compile a function for every shape
+        results: Posterior = jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *posteriors))
         rows = zip(posteriors[1:], self.limits, strict=True)
         limits = [np.clip(each.scales()[-1].inward(np.array(pair)), -_FARTHEST, _FARTHEST) for each, pair in rows]
         return RunMember(results, jnp.asarray(np.array(limits).reshape(-1, 2)), self.success)
