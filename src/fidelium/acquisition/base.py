@@ -20,6 +20,9 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
 from fidelium.surrogates.runs import RunPosterior
 
+SCREENED_AT_ONCE = 32
+"""Candidates per block of a screening."""
+
 
 @dataclass(frozen=True)
 class Candidate:

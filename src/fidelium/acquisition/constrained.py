@@ -16,35 +16,55 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from fidelium.numerics.event import event_information
+from fidelium.numerics.normal import bivariate_excess
 from fidelium.surrogates.base import Point, Scalar
-from fidelium.surrogates.runs import RunMember, clipped, log_square_ratio, log_within, margins
+from fidelium.surrogates.runs import Links, RunMember, clipped, log_within, margins
 
 _NO_LIMIT = 38.0
 
 
 def run_gain(member: RunMember, f_star: Float[Array, " s"], x: Point, fidelity: Any) -> Scalar:
     """I(f*; what a run at (x, m) shows), averaged over the samples of f*; less where it will probably fail."""
-    links = member.links(x, fidelity)
-    near, far = margins(member.limits, links.mean[1:], links.std[1:])
-    log_p = jnp.sum(jax.vmap(log_within)(near, far))
-    log_ratio = jnp.sum(jax.vmap(log_square_ratio)(near, far, links.shared[1:]))
-
-    def information(f_star: Scalar) -> Scalar:
-        above, nowhere = clipped((links.mean[0] - f_star) / links.std[0]), jnp.asarray(_NO_LIMIT)
-        log_z = log_p + log_within(above, nowhere)
-        ratio = log_ratio + log_square_ratio(above, nowhere, links.shared[0])
-        if member.success is not None:
-            log_z, ratio = _with_success(member.success.pair(x, fidelity), log_z, ratio)
-        return event_information(log_z, 2 * log_z + ratio)
-
-    gain = jnp.mean(jax.vmap(information)(f_star))
-    return gain if member.success is None else gain * jnp.exp(member.success.log_caution(x, fidelity))
+    log_z, ratio = _event(member.links(x, fidelity), member.limits, f_star)
+    if member.success is None:
+        return jnp.mean(jax.vmap(event_information)(log_z, 2 * log_z + ratio))
+    log_z, ratio = _with_success(member.success.pair(x, fidelity), log_z, ratio)
+    gain = jnp.mean(jax.vmap(event_information)(log_z, 2 * log_z + ratio))
+    return gain * jnp.exp(member.success.log_caution(x, fidelity))
 
 
-def _with_success(pair: tuple[Scalar, Scalar, Scalar], log_z: Scalar, ratio: Scalar) -> tuple[Scalar, Scalar]:
+def _event(
+    links: Links, limits: Float[Array, "k 2"], f_star: Float[Array, " s"]
+) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
+    """log Z and log(E[Z(y)^2] / Z^2) of a run that succeeds, for every sample of f*.
+
+    With U the probability of a part of the event once the run is known, E[U^2] - E[U]^2 is the covariance of that part
+    in two variables that have `links.shared` as their correlation. All covariances come from one call: what is compiled
+    is a single copy of the quadrature. A value has no second limit, and two of its three terms are 0.
+    """
+    near, far = margins(limits, links.mean[1:], links.std[1:])
+    above = clipped((links.mean[0] - f_star) / links.std[0])
+    shared = jnp.concatenate([jnp.full(len(f_star), links.shared[0]), jnp.tile(links.shared[1:], 3)])
+    excess = jax.vmap(bivariate_excess)(
+        jnp.concatenate([above, near, far, near]), jnp.concatenate([above, near, far, -far]), shared
+    )
+    of_value, of_near, of_far, of_both = jnp.split(excess, len(above) + len(near) * np.arange(3))
+    log_p = jax.vmap(log_within)(
+        jnp.concatenate([above, near]), jnp.concatenate([jnp.full(len(above), _NO_LIMIT), far])
+    )
+    covariance = jnp.concatenate([of_value, of_near + of_far - 2 * of_both])
+    ratio = jnp.log1p(jnp.maximum(covariance, 0.0) * jnp.exp(-2 * log_p))
+    (log_above, log_inside), (value_ratio, outcome_ratio) = (jnp.split(part, [len(above)]) for part in (log_p, ratio))
+    return log_above + jnp.sum(log_inside), value_ratio + jnp.sum(outcome_ratio)
+
+
+def _with_success(
+    pair: tuple[Scalar, Scalar, Scalar], log_z: Float[Array, " s"], ratio: Float[Array, " s"]
+) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
     """log Z and log(E[Z(y)^2] / Z^2) with success as a part of the event.
 
     A run succeeds with probability s, and shows the results; then the target succeeds with probability u1. Otherwise it

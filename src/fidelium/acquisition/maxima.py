@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import Designs, incumbents
+from fidelium.acquisition.base import SCREENED_AT_ONCE, Designs, incumbents
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
@@ -23,9 +23,6 @@ from fidelium.randomness import Key
 from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Paths, Point, Posterior
 from fidelium.surrogates.runs import RunMember, RunPaths
-
-SCREENED_AT_ONCE = 32
-"""Candidates per block of the screening."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +183,7 @@ class _Climb:
         return values[:, 0], f_slope, g, g_slope
 
 
-@partial(quick_jit, static_argnums=2)
+@partial(quick_jit, static_argnums=2, level=1)
 def _draw_runs(member: RunMember, key: jax.Array, count: int) -> RunPaths:
     return member.draw_paths(key, count)
 
@@ -202,7 +199,7 @@ def _screen_runs(paths: RunPaths, x: Float[Array, "n d"]) -> tuple[Float[Array, 
     return jax.lax.map(one, x, batch_size=SCREENED_AT_ONCE)
 
 
-@quick_jit
+@partial(quick_jit, level=1)
 def _results_and_gradients(
     paths: RunPaths, draw: Array, x: Float[Array, "n d"]
 ) -> tuple[Float[Array, "n r"], Float[Array, "n r d"]]:

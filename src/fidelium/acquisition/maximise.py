@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import Candidate
+from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
@@ -74,7 +74,8 @@ def search(
     screened = None
     if not all_climb:
         starts = starts_per_fidelity(starts, len(history.ladder)) if together else starts
-        screened = np.mean([_worths(worth, every, together, *member, candidates) for member in members], axis=0)
+        screen = _run_worths if _are_runs(members) else _value_worths
+        screened = np.mean([screen(worth, every, together, *member, candidates) for member in members], axis=0)
     ranked: list[Candidate] = []
     for group in [every] if together else [(m,) for m in fidelities]:
         which = np.repeat(group, starts)
@@ -113,8 +114,14 @@ def _climbed(
     x: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Worth and gradient of every row, averaged over the members."""
-    each = [_worth_and_gradient(worth, fidelity, which, *member, x) for member in members]
+    compiled = _run_and_gradient if _are_runs(members) else _value_and_gradient
+    each = [compiled(worth, fidelity, which, *member, x) for member in members]
     return np.mean([value for value, _ in each], axis=0), np.mean([gradient for _, gradient in each], axis=0)
+
+
+def _are_runs(members: Sequence[Member]) -> bool:
+    """Whether the worth is computed from several results of a run, and not from its value alone."""
+    return isinstance(members[0][0], RunMember)
 
 
 @cache  # the same function for the same worth: it is compiled once
@@ -153,25 +160,40 @@ def _best_distinct(x: NDArray[np.float64], worths: NDArray[np.float64], count: i
     return np.resize(order[np.sort(first)], count)
 
 
-@partial(quick_jit, static_argnums=(0, 1, 2))
-def _worths(
+def _at_each(
     worth: Worth,
     fidelities: Sequence[int],
     together: bool,
     posterior: Posterior | RunMember,
     context: Any,
-    x: Float[Array, "n d"],
+    x: Point,
+) -> Float[Array, " m"]:
+    """The worth of a design at every fidelity."""
+    if together:
+        return jax.vmap(lambda m: worth(posterior, context, x, m))(jnp.asarray(fidelities))
+    return jnp.stack([worth(posterior, context, x, m) for m in fidelities])
+
+
+@partial(quick_jit, static_argnums=(0, 1, 2))
+def _value_worths(
+    worth: Worth, fidelities: Sequence[int], together: bool, posterior: Posterior, context: Any, x: Float[Array, "n d"]
 ) -> Float[Array, "n m"]:
+    return jax.vmap(lambda x: _at_each(worth, fidelities, together, posterior, context, x))(x)
+
+
+@partial(quick_jit, static_argnums=(0, 1, 2), level=1)
+def _run_worths(
+    worth: Worth, fidelities: Sequence[int], together: bool, member: RunMember, context: Any, x: Float[Array, "n d"]
+) -> Float[Array, "n m"]:
+    """The same with several results, in blocks that stay in the processor's cache."""
+
     def one(x: Point) -> Float[Array, " m"]:
-        if together:
-            return jax.vmap(lambda m: worth(posterior, context, x, m))(jnp.asarray(fidelities))
-        return jnp.stack([worth(posterior, context, x, m) for m in fidelities])
+        return _at_each(worth, fidelities, together, member, context, x)
 
-    return jax.vmap(one)(x)
+    return jax.lax.map(one, x, batch_size=SCREENED_AT_ONCE)
 
 
-@partial(quick_jit, static_argnums=(0, 1))
-def _worth_and_gradient(
+def _climbed_rows(
     worth: Worth,
     fidelity: int | None,
     fidelities: Int[np.ndarray | Array, " r"],
@@ -185,3 +207,7 @@ def _worth_and_gradient(
         return worth(posterior, context, x, m if fidelity is None else fidelity)
 
     return jax.vmap(jax.value_and_grad(one))(x, fidelities)
+
+
+_value_and_gradient = quick_jit(_climbed_rows, static_argnums=(0, 1))
+_run_and_gradient = quick_jit(_climbed_rows, static_argnums=(0, 1), level=1)

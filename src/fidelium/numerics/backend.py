@@ -128,7 +128,9 @@ def jax_key(key: Key) -> jax.Array:
     return jr.key(key.word())
 
 
-def quick_jit(function: Callable[..., R], *, static_argnums: int | Sequence[int] = ()) -> Callable[..., R]:
+def quick_jit(
+    function: Callable[..., R], *, static_argnums: int | Sequence[int] = (), level: int = 0
+) -> Callable[..., R]:
     """`jax.jit` for large functions: a third of the time to compile, and as fast afterwards (sines, cosines, products).
 
     A first suggestion takes 12 to 14 s of processor time instead of 19 to 24 (docs/experiments-log.md).
@@ -136,11 +138,13 @@ def quick_jit(function: Callable[..., R], *, static_argnums: int | Sequence[int]
     Args:
         function: what to compile, at its first call.
         static_argnums: as those of `jax.jit`.
+        level: of optimisation. 1 takes twice as long to compile as 0; the gains of runs with several results, and draws
+            of them, are then computed in less than half of the time. More gains nothing.
     """
 
     @cache
     def jitted() -> Callable[..., R]:
-        return jax.jit(function, static_argnums=static_argnums, compiler_options=quick_options())
+        return jax.jit(function, static_argnums=static_argnums, compiler_options=quick_options(level))
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> R:
@@ -150,9 +154,9 @@ def quick_jit(function: Callable[..., R], *, static_argnums: int | Sequence[int]
 
 
 @cache
-def quick_options() -> dict[str, bool | int]:
+def quick_options(level: int = 0) -> dict[str, bool | int]:
     """The compiler options of `quick_jit`."""
-    return accepted_options({"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False})
+    return accepted_options({"xla_backend_optimization_level": level, "xla_cpu_use_fusion_emitters": False})
 
 
 def accepted_options(options: Mapping[str, bool | int]) -> dict[str, bool | int]:

@@ -68,12 +68,11 @@ def maximise_rows(
     """
     x = np.clip(np.asarray(start, dtype=float), lower, upper)
     value, gradient = _evaluate(value_and_gradient, x)
-    s_pairs: list[Rows] = []
-    y_pairs: list[Rows] = []
+    pairs: list[_Pair] = []
     resting = np.zeros(len(x), dtype=bool)
     step_length = np.ones(len(x))
     halvings = np.zeros(len(x), dtype=int)
-    direction = _direction(x, gradient, s_pairs, y_pairs, lower, upper)
+    direction = _direction(x, gradient, pairs, lower, upper)
     for _ in range(steps - 1):
         resting |= np.max(np.abs(np.clip(x + gradient, lower, upper) - x), axis=1) < tolerance
         if resting.all():
@@ -92,16 +91,13 @@ def maximise_rows(
         resting |= accepted & (rose <= tolerance * np.maximum(1.0, np.abs(value)) * 1e-3)
         keep = accepted[:, None]
         # pairs of rows that did not move are zero, and are skipped by the two-loop recursion
-        s_pairs.append(np.where(keep, move, 0.0))
-        y_pairs.append(np.where(keep, gradient - trial_gradient, 0.0))
-        if len(s_pairs) > memory:
-            del s_pairs[0], y_pairs[0]
+        pairs.append(_Pair.of(np.where(keep, move, 0.0), np.where(keep, gradient - trial_gradient, 0.0)))
+        if len(pairs) > memory:
+            del pairs[0]
         x = np.where(keep, trial_x, x)
         value = np.where(accepted, trial_value, value)
         gradient = np.where(keep, trial_gradient, gradient)
-        direction = np.where(
-            keep | (halvings == 0)[:, None], _direction(x, gradient, s_pairs, y_pairs, lower, upper), direction
-        )
+        direction = np.where(keep | (halvings == 0)[:, None], _direction(x, gradient, pairs, lower, upper), direction)
     return Maxima(x, value)
 
 
@@ -112,32 +108,66 @@ def _evaluate(value_and_gradient: ValueAndGradient, x: Rows) -> tuple[Rows, Rows
     return np.where(usable, value, -np.inf), np.where(usable[:, None], gradient, 0.0)
 
 
-def _direction(
-    x: Rows, gradient: Rows, s_pairs: list[Rows], y_pairs: list[Rows], lower: Rows | float, upper: Rows | float
-) -> Rows:
+@dataclass(frozen=True)
+class _Pair:
+    """A step of every row and the fall of its gradient, with what the two-loop recursion needs of them.
+
+    Args:
+        s: the steps.
+        y: the falls of the gradient.
+        curved: rows in which the function is curved downwards along the step; the others do not count.
+        rho: 1 / (s . y).
+        scale: (s . y) / (y . y), nan in rows that do not count.
+    """
+
+    s: Rows
+    y: Rows
+    curved: NDArray[np.bool_]
+    rho: Rows
+    scale: Rows
+
+    @staticmethod
+    def of(s: Rows, y: Rows) -> _Pair:
+        """The pair of these steps and falls."""
+        sy, yy = _dot(s, y), _dot(y, y)
+        curved = sy > 1e-10 * np.sqrt(np.maximum(yy * _dot(s, s), 1e-300))
+        rho = np.where(curved, 1 / np.where(curved, sy, 1.0), 0.0)
+        return _Pair(s, y, curved, rho, np.where(curved, sy / np.where(curved, yy, 1.0), np.nan))
+
+    def on(self, free: NDArray[np.bool_]) -> _Pair:
+        """The pair of the free variables alone."""
+        return _Pair.of(np.where(free, self.s, 0.0), np.where(free, self.y, 0.0))
+
+
+def _dot(a: Rows, b: Rows) -> Rows:
+    return np.add.reduce(a * b, axis=1)
+
+
+def _direction(x: Rows, gradient: Rows, pairs: list[_Pair], lower: Rows | float, upper: Rows | float) -> Rows:
     """The quasi-Newton direction of each row, by the two-loop recursion on its free variables."""
     free = ~(((x <= lower) & (gradient < 0)) | ((x >= upper) & (gradient > 0)))
     q = np.where(free, gradient, 0.0)
-    if not s_pairs:
+    if not pairs:
         return _first_step(q, lower, upper)
-    used: list[tuple[Rows, Rows, Rows, Rows]] = []
+    used = list(reversed(pairs)) if free.all() else [pair.on(free) for pair in reversed(pairs)]
+    steps: list[Rows] = []
     scale = np.full(len(x), np.nan)
-    for s, y in zip(reversed(s_pairs), reversed(y_pairs), strict=True):
-        s_free, y_free = np.where(free, s, 0.0), np.where(free, y, 0.0)
-        sy, yy = np.sum(s_free * y_free, axis=1), np.sum(y_free * y_free, axis=1)
-        curved = sy > 1e-10 * np.sqrt(np.maximum(yy * np.sum(s_free * s_free, axis=1), 1e-300))
-        rho = np.where(curved, 1 / np.where(curved, sy, 1.0), 0.0)
-        scale = np.where(np.isnan(scale) & curved, sy / np.where(curved, yy, 1.0), scale)
-        a = rho * np.sum(s_free * q, axis=1)
-        q = q - a[:, None] * y_free
-        used.append((s_free, y_free, rho, a))
+    for pair in used:
+        scale = np.where(np.isnan(scale) & pair.curved, pair.scale, scale)
+        a = pair.rho * _dot(pair.s, q)
+        q = q - a[:, None] * pair.y
+        steps.append(a)
     unscaled = np.isnan(scale)
-    direction = np.where(unscaled[:, None], _first_step(q, lower, upper), np.where(unscaled, 1.0, scale)[:, None] * q)
-    for s_free, y_free, rho, a in reversed(used):
-        b = rho * np.sum(y_free * direction, axis=1)
-        direction = direction + (a - b)[:, None] * s_free
-    uphill = np.sum(direction * gradient, axis=1) > 0
-    return np.where(free, np.where(uphill[:, None], direction, _first_step(q, lower, upper)), 0.0)
+    direction = np.where(unscaled, 1.0, scale)[:, None] * q
+    if unscaled.any():
+        direction = np.where(unscaled[:, None], _first_step(q, lower, upper), direction)
+    for pair, a in zip(reversed(used), reversed(steps), strict=True):
+        b = pair.rho * _dot(pair.y, direction)
+        direction = direction + (a - b)[:, None] * pair.s
+    uphill = _dot(direction, gradient) > 0
+    if not uphill.all():
+        direction = np.where(uphill[:, None], direction, _first_step(q, lower, upper))
+    return np.where(free, direction, 0.0)
 
 
 def _first_step(gradient: Rows, lower: Rows | float, upper: Rows | float) -> Rows:

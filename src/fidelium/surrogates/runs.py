@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
 from fidelium.history import History
-from fidelium.numerics.normal import bivariate_excess
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Focus, Focusable, JointlyGaussian, Point, Posterior, Scalar, Success, Surrogate
@@ -219,7 +218,8 @@ class RunPosterior(eqx.Module):
         return RunPosterior(value, tuple(outcomes), self.limits, self.success)
 
     def _member(self, posteriors: Sequence[Posterior]) -> RunMember:
-        results: Posterior = jax.tree.map(lambda *leaves: jnp.stack(leaves), *posteriors)
+        # stacked by NumPy: JAX would compile a function for every shape
+        results: Posterior = jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *posteriors))
         rows = zip(posteriors[1:], self.limits, strict=True)
         limits = [np.clip(each.scales()[-1].inward(np.array(pair)), -_FARTHEST, _FARTHEST) for each, pair in rows]
         return RunMember(results, jnp.asarray(np.array(limits).reshape(-1, 2)), self.success)
@@ -312,7 +312,7 @@ def margins(
 ) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
     """How far each mean is within its nearer limit, and within its farther one, in standard deviations."""
     within = jnp.stack([mean - limits[:, 0], limits[:, 1] - mean]) / std[None, :]
-    return jnp.clip(jnp.min(within, axis=0), _LEAST, _MOST), jnp.clip(jnp.max(within, axis=0), _LEAST, _MOST)
+    return clipped(jnp.min(within, axis=0)), clipped(jnp.max(within, axis=0))
 
 
 def log_within(near: Scalar, far: Scalar) -> Scalar:
@@ -321,19 +321,6 @@ def log_within(near: Scalar, far: Scalar) -> Scalar:
     return jnp.log(jnp.maximum(cdf(near) - cdf(-far), 1e-300))
 
 
-def log_square_ratio(near: Scalar, far: Scalar, shared: Scalar) -> Scalar:
-    """log(E[U^2] / E[U]^2), U the probability that both limits are met once a correlated value is known.
-
-    E[U^2] - E[U]^2 is the covariance of the event in two variables that have `shared` as their correlation.
-    """
-    covariance = (
-        bivariate_excess(near, near, shared)
-        - 2 * bivariate_excess(near, -far, shared)
-        + bivariate_excess(far, far, shared)
-    )
-    return jnp.log1p(jnp.maximum(covariance, 0.0) * jnp.exp(-2 * log_within(near, far)))
-
-
-def clipped(margin: Scalar) -> Scalar:
-    """A margin in standard deviations, within what the functions here take."""
-    return jnp.clip(margin, _LEAST, _MOST)
+def clipped(margins: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Margins in standard deviations, within what the functions here take."""
+    return jnp.clip(margins, _LEAST, _MOST)
