@@ -24,7 +24,7 @@ from fidelium.strategies.initial_design import identity, initial_design, next_of
 SPARE = 8
 """Points of a sequence, per point of the design, of which those around failures are passed over."""
 
-REACH = 2.0
+REACH = 1.5
 """How far a failure speaks against the points around it, in units of the distance between points of the design."""
 
 NEARER = 0.7
