@@ -137,6 +137,7 @@ def test_nothing_is_promoted_while_a_target_run_is_pending_and_a_given_run_count
     of = design()
     seen = trial({"a": 0.123, "b": 7.0}, 0, {"value": 1.0, "g": -1.0}, given=True)
     query = of.next(history(PLANE, (seen,)), SIZES)
+    assert query is not None
     assert query == Query({"a": 0.123, "b": 7.0}, 2)
     pending = Trial(1, query.params, LADDER[2])
     assert of.next(history(PLANE, (seen, pending)), SIZES) == of.planned[0]
