@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
 from fidelium.fidelity import FidelityLadder
-from fidelium.history import History, Query
+from fidelium.history import History, Query, Trial
 from fidelium.numbers import exact_sum
 from fidelium.randomness import Key
 from fidelium.space import Params, SearchSpace
@@ -95,13 +95,13 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
         sizes: how many queries of each fidelity count, the first ones.
     """
     # found by comparing, not by counting: so it is still there when a larger budget affords what was skipped
-    asked = {_identity(t.params, history.ladder.index(t.fidelity.name)) for t in history.trials}
+    asked = {identity(t.params, history.ladder.index(t.fidelity.name)) for t in history.trials}
     left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
         left[query.fidelity] -= 1
         if left[query.fidelity] < 0 or query.fidelity not in history.affordable:
             continue
-        if _identity(query.params, query.fidelity) not in asked and not _is_done(history, query.fidelity, sizes):
+        if identity(query.params, query.fidelity) not in asked and not _is_done(history, query.fidelity, sizes):
             return query
     return None
 
@@ -110,6 +110,28 @@ def _is_done(history: History, fidelity: int, sizes: Mapping[str, int]) -> bool:
     name = history.ladder[fidelity].name
     runs = sum(not t.given and t.fidelity.name == name and history.space.contains(t.params) for t in history.trials)
     return runs >= sizes.get(name, 0)
+
+
+def runs_of_design(
+    history: History, planned: Iterable[Query], fidelity: int, sizes: Mapping[str, int]
+) -> tuple[Trial, ...]:
+    """The trials that count as runs of the initial design: all within the present bounds, and given ones it has.
+
+    Args:
+        history: what was asked.
+        planned: the initial design.
+        fidelity: of the trials.
+        sizes: how many queries of each fidelity count, the first ones.
+    """
+    name = history.ladder[fidelity].name
+    there = [query for query in planned if query.fidelity == fidelity][: sizes.get(name, 0)]
+    designs = {identity(query.params, fidelity) for query in there}
+    return tuple(
+        trial
+        for trial in history.trials
+        if trial.fidelity.name == name
+        and (identity(trial.params, fidelity) in designs if trial.given else history.space.contains(trial.params))
+    )
 
 
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
@@ -172,6 +194,7 @@ def _spread(space: SearchSpace, count: int, sequence: qmc.Sobol, key: Key) -> ND
     return pool[chosen]
 
 
-def _identity(params: Params, fidelity: int) -> Hashable:
+def identity(params: Params, fidelity: int) -> Hashable:
+    """What two equal queries share."""
     # with the types, since the choices True and 1 are equal in Python
     return fidelity, tuple((type(value), value) for value in params.values())

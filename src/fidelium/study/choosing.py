@@ -7,12 +7,12 @@ from functools import cached_property
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import BudgetError, NotWorthwhileError, SettingError
-from fidelium.history import History, Query, Trial
+from fidelium.history import History, Trial
 from fidelium.randomness import design_key, model_key, trial_key
 from fidelium.snapshot import Snapshot
 from fidelium.strategies import registry
+from fidelium.strategies.adaptive_design import InitialDesign
 from fidelium.strategies.base import Model, Modelled, Strategy
-from fidelium.strategies.initial_design import initial_design, next_of_design
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Chooser:
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
                 f"which costs {of.ladder[0].cost:g}"
             )
-        query = next_of_design(history, self._design, of.initial_within(now.budget))
+        query = self._design.next(history, of.initial_within(now.budget))
         if query is None:
             query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
             if query.fidelity not in history.affordable:
@@ -69,6 +69,6 @@ class Chooser:
         return modelled.model(history, model_key(self.definition.seed, count))
 
     @cached_property
-    def _design(self) -> tuple[Query, ...]:
+    def _design(self) -> InitialDesign:
         of = self.definition
-        return initial_design(of.space, of.ladder, of.initial, design_key(of.seed))
+        return InitialDesign(of.space, of.ladder, dict(of.initial), design_key(of.seed))

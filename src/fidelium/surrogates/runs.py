@@ -22,7 +22,7 @@ from fidelium.history import History
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Focus, Focusable, JointlyGaussian, Point, Posterior, Scalar, Success, Surrogate
-from fidelium.surrogates.success import SuccessModel
+from fidelium.surrogates.success import SuccessModel, SuccessPosterior
 
 _FARTHEST = 1e9
 """In the place of a limit that there is not, in the model's units."""
@@ -30,9 +30,13 @@ _FARTHEST = 1e9
 _LEAST, _MOST = -18.0, 38.0
 """Standard deviations beyond which a limit is as good as 18 or 38 away: probabilities of 1e-72, and of 1."""
 
-LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE, RECENT = 0.5, 0.08, 0.85, 5
-"""Least probability of success of a query, how much it rises with every failure among the last trials, up to which
-value, and how many of the last trials count."""
+LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE, RECENT = 0.88, 0.02, 0.94, 5
+"""Least probability of success of a query, but for random failures, how much it rises with every failure among the last
+trials, up to which value, and how many of the last trials count."""
+
+LEAST_AFTER = 0.8
+"""Least probability that a run of the target succeeds once the query has, as a share of the least one of the query.
+Without it, low fidelities went on where their own runs succeed and those of the target are known not to."""
 
 _LEVELS = (0.05, 0.85)
 """Range of the levels of draws of success; 1 less the rate of failures that are random anywhere is above it."""
@@ -62,10 +66,9 @@ class Cautious(eqx.Module):
 
     @staticmethod
     def of(model: Success, history: History) -> Cautious:
-        """With the least probability after the recent failures."""
-        return Cautious(
-            model, jnp.asarray(min(LEAST_CHANCE + CHANCE_STEP * history.recent_failures(RECENT), MOST_CHANCE))
-        )
+        """With the least probability after the recent failures; random ones cannot be avoided, and are left out."""
+        least = min(LEAST_CHANCE + CHANCE_STEP * history.recent_failures(RECENT), MOST_CHANCE)
+        return Cautious(model, least * (model.usual if isinstance(model, SuccessPosterior) else jnp.asarray(1.0)))
 
     def probabilities(self, x: Point) -> Float[Array, " m"]:
         """P(a run at (x, m) succeeds) for every fidelity."""
@@ -76,8 +79,13 @@ class Cautious(eqx.Module):
         return self.model.pair(x, fidelity)
 
     def log_caution(self, x: Point, fidelity: Any) -> Scalar:
-        """What a worth is multiplied by, as a logarithm: 0 where a run is likely enough to succeed, falling below."""
-        return CAUTION * jnp.minimum(jnp.log(self.model.pair(x, fidelity)[0]) - jnp.log(self.least), 0.0)
+        """What a worth is multiplied by, as a logarithm: 0 where a run is likely enough to succeed, falling below.
+
+        And where a run of the target would be likely enough to succeed once this one has.
+        """
+        here, then, _ = self.model.pair(x, fidelity)
+        short = jnp.minimum(jnp.log(here) - jnp.log(self.least), 0.0)
+        return CAUTION * (short + jnp.minimum(jnp.log(then) - jnp.log(LEAST_AFTER * self.least), 0.0))
 
 
 class Links(eqx.Module):

@@ -89,6 +89,11 @@ class SuccessPosterior(eqx.Module):
     weight: Float[Array, " k"]
     fidelities: int = eqx.field(static=True)
 
+    @property
+    def usual(self) -> Scalar:
+        """P(a run does not fail at random): the most that a probability of success can be."""
+        return self.weight @ (1 - self.random)
+
     def probabilities(self, x: Point) -> Float[Array, " m"]:
         """P(a run at (x, m) succeeds) for every fidelity."""
 
