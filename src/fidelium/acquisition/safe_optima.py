@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.stats import norm
 from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.sqp import Rows, maximise_within
 from fidelium.space import SearchSpace
-from fidelium.surrogates.base import Point
+from fidelium.surrogates.base import Point, Success
 from fidelium.surrogates.runs import RunMember
 
 _STEPS = 16
@@ -94,14 +95,16 @@ class _Climb:
 Both = tuple[Float[Array, "n r"], Float[Array, "n r"]]
 
 
-@quick_jit
+@partial(quick_jit, level=1)
 def _at_target(member: RunMember, x: Float[Array, "n d"]) -> tuple[Both, tuple[Array, Array]]:
     """Means and standard deviations of all results, and their gradients."""
     return jax.vmap(lambda x: (member.at_target(x), jax.jacfwd(member.at_target)(x)))(x)
 
 
-@quick_jit
-def _success_odds(success, x):
+@partial(quick_jit, level=1)
+def _success_odds(success: Success, x: Float[Array, "n d"]) -> tuple[Float[Array, " n"], Float[Array, "n d"]]:
+    """The log odds of success at the target, and their gradients."""
+
     def odds(x: Point) -> Array:
         return logit(success.probabilities(x)[-1])
 
