@@ -16,6 +16,7 @@ from fidelium.acquisition.constrained import run_gain
 from fidelium.acquisition.entropy import joint_gain
 from fidelium.acquisition.maxima import NO_DESIGN, maximise_feasible
 from fidelium.numerics.scaling import Scale
+from fidelium.space import Integer, Real, SearchSpace
 from fidelium.surrogates.runs import CAUTION, Cautious, RunMember, RunPaths
 
 X = jnp.array([0.3, 0.6])
@@ -254,10 +255,39 @@ def test_draws_are_maximised_over_their_feasible_designs_only():
     runs = RunPaths(paths, jnp.array([[-FAR, 0.0]]), None, jnp.zeros(3))
     found = maximise_feasible(runs, np.random.default_rng(0).random((128, 2)), 3)
     for i, radius in enumerate((0.3, 0.1)):
-        assert found.value[i] == pytest.approx(1 + np.sqrt(2) * radius, abs=2e-4)
+        assert found.value[i] == pytest.approx(1 + np.sqrt(2) * radius, abs=1e-6)
         assert np.sum((found.unit_x[i] - 0.5) ** 2) <= radius**2
     assert found.value[2] == NO_DESIGN
     assert np.sum((found.unit_x[2] - 0.5) ** 2) < 0.02  # near the least violation
+
+
+def test_draws_are_maximised_over_designs_with_the_integers_of_a_design():
+    # maximise x + y within a disk of radius 0.3 about the centre, y one of 1 to 4, which are encoded as eighths
+    paths = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves),
+        Waves(jnp.asarray(0.0), jnp.zeros(2)),
+        Waves(jnp.asarray(1.0), jnp.full(2, -(0.3**2))),
+    )
+    space = SearchSpace({"x": Real(0, 1), "y": Integer(1, 4)})
+    candidates = space.sample(np.random.default_rng(0), 64)
+    found = maximise_feasible(RunPaths(paths, jnp.array([[-FAR, 0.0]]), None, jnp.zeros(2)), candidates, 3, space=space)
+    best = 0.5 + np.sqrt(0.3**2 - 0.125**2)  # with y = 5/8; without integers it were 0.712, and 7/8 is outside
+    np.testing.assert_allclose(found.unit_x, [[best, 0.625]] * 2, atol=1e-6)
+
+
+def test_draws_are_maximised_within_known_constraints():
+    paths = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves),
+        Waves(jnp.asarray(0.0), jnp.zeros(2)),
+        Waves(jnp.asarray(1.0), jnp.full(2, -(0.3**2))),
+    )
+    space = SearchSpace({"x": Real(0, 1), "y": Real(0, 1)}, constraints=["x - y <= -0.2"])
+    candidates = space.sample(np.random.default_rng(0), 64)
+    found = maximise_feasible(RunPaths(paths, jnp.array([[-FAR, 0.0]]), None, jnp.zeros(2)), candidates, 3, space=space)
+    # on the disk's edge and on the line y = x + 0.2 at once
+    side = (np.sqrt(0.3**2 - 0.02) - np.sqrt(0.02)) / np.sqrt(2)
+    np.testing.assert_allclose(found.unit_x, [[0.5 + side, 0.7 + side]] * 2, atol=1e-6)
+    assert all(space.contains(space.decode(x)) for x in found.unit_x)
 
 
 class Ramp(eqx.Module):

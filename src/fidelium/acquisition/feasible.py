@@ -1,7 +1,7 @@
-"""Climbing within known constraints: to the edge of the feasible set, and along it.
+"""Climbing within limits: known constraints (`climb_feasible`), or functions with gradients (`climb_limited`).
 
-The constrained maximum is found by an augmented Lagrangian (Nocedal and Wright 2006, eq. 17.65), each round of which is
-a climb in the box,
+With known constraints alone, the maximum is found by an augmented Lagrangian (Nocedal and Wright 2006, eq. 17.65), each
+round of which is a climb in the box,
 
     maximise f(x) - sum_k (s_k² - λ_k²) / (2 μ),     s_k = max(0, λ_k - μ g_k(x)),     then λ_k = s_k,
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.numerics.lbfgs import Maxima, Rows, ValueAndGradient, maximise_rows
+from fidelium.numerics.sqp import Evaluate, maximise_within
 from fidelium.parameter_constraints.projection import least_step
 from fidelium.space import SearchSpace
 
@@ -62,6 +63,59 @@ def climb_feasible(
     reached = np.asarray(value_and_gradient(end)[0], dtype=float)
     rose = np.nan_to_num(reached, nan=-np.inf) > np.nan_to_num(value, nan=-np.inf)
     return Maxima(np.where(rose[:, None], end, begin), np.where(rose, reached, value))
+
+
+def climb_limited(space: SearchSpace | None, evaluate: Evaluate, start: Rows, *, steps: int) -> Rows:
+    """Climb from every row of `start` to a maximum within limits that are functions with gradients, too.
+
+    Integers and choices may be anything in between at first, then they are rounded and held. That may lead out of the
+    limits; so the rows are also climbed with those of their starts, and the better end is taken.
+
+    Args:
+        space: whose integers and choices, and known constraints, designs have; None: there are none.
+        evaluate: value and limits, as in `maximise_within`.
+        start: valid designs, `(rows, d)`.
+        steps: calls of `evaluate` at most; with integers two and a third times as many.
+    """
+    within = evaluate if space is None or not space.constraints else _with_known(space, evaluate)
+    if space is None or not len(space.discrete):
+        return maximise_within(within, start, steps=steps)
+    held, most = _held_limits(within, space.discrete), max(2, steps // 3)
+    rounded = space.repair(maximise_within(within, start, steps=most))
+    ends = [maximise_within(held, x, steps=steps) for x in (rounded, start)]
+    (value, beyond), (other_value, other_beyond) = (_judged(within, x) for x in ends)
+    first = (beyond < other_beyond - _CLOSE) | ((beyond <= other_beyond + _CLOSE) & (value >= other_value))
+    return np.where(first[:, None], *ends)
+
+
+def _judged(evaluate: Evaluate, x: Rows) -> tuple[Rows, Rows]:
+    """The value of each row, and the sum of its violations."""
+    value, _, beyond, _ = evaluate(x)
+    return value, np.sum(np.maximum(beyond, 0.0), axis=1)
+
+
+def _with_known(space: SearchSpace, evaluate: Evaluate) -> Evaluate:
+    """The same function, with the known constraints among the limits."""
+
+    def both(x: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+        value, gradient, limits, slopes = evaluate(x)
+        margins, known = space.margins(x)
+        return value, gradient, np.concatenate([limits, -margins], axis=1), np.concatenate([slopes, -known], axis=1)
+
+    return both
+
+
+def _held_limits(evaluate: Evaluate, columns: NDArray[np.int64]) -> Evaluate:
+    """The same function, flat along some columns."""
+
+    def held(x: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+        value, gradient, limits, slopes = evaluate(x)
+        gradient, slopes = np.array(gradient), np.array(slopes)
+        gradient[:, columns] = 0.0
+        slopes[..., columns] = 0.0
+        return value, gradient, limits, slopes
+
+    return held
 
 
 def _held(value_and_gradient: ValueAndGradient, columns: NDArray[np.int64]) -> ValueAndGradient:

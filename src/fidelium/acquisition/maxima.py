@@ -15,10 +15,10 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.acquisition.base import SCREENED_AT_ONCE, Designs, incumbents
-from fidelium.acquisition.feasible import climb_feasible
+from fidelium.acquisition.feasible import climb_feasible, climb_limited
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
-from fidelium.numerics.sqp import Rows, maximise_within
+from fidelium.numerics.sqp import Rows
 from fidelium.randomness import Key
 from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Paths, Point, Posterior
@@ -107,7 +107,7 @@ def maximise_feasible(
         paths: the draws.
         candidates: points to start from, `(n, d)`; every draw takes its own best ones.
         starts: how many starts each draw gets.
-        steps: evaluations at most; a third more where there are integers.
+        steps: evaluations at most, as in `climb_limited`.
         space: the known constraints, None if there are none.
     """
     value, beyond = (np.asarray(part) for part in _screen_runs(paths, candidates))  # (n, draws)
@@ -115,7 +115,7 @@ def maximise_feasible(
     best = np.stack([np.lexsort((-value[:, i], beyond[:, i]))[:starts] for i in range(draws)])
     climb = _Climb(paths, np.repeat(np.arange(draws), starts), space)
     start = candidates[best.reshape(-1)]
-    end = climb.restored(climb.maximised(start, steps))
+    end = climb.restored(climb_limited(space, climb.results, start, steps=steps))
     # of every draw the best feasible design, or else the one with the least violation
     found: list[tuple[float, NDArray[np.float64]]] = []
     both = [(x, *climb.judged(x)) for x in (end, start)]
@@ -135,52 +135,33 @@ class _Climb:
     which: NDArray[np.int64]
     space: SearchSpace | None
 
-    @property
-    def _discrete(self) -> NDArray[np.int64]:
-        """The columns that are left as they are."""
-        return np.empty(0, dtype=np.int64) if self.space is None else self.space.discrete
-
-    def maximised(self, x: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
-        """Climb the value within the limits; where there are integers, first through what is between them."""
-        space = self.space
-        if space is None or not len(space.discrete):
-            return maximise_within(self._results, x, steps=steps)
-        relaxed = maximise_within(self._results, x, steps=max(2, steps // 3))
-        return maximise_within(partial(self._results, hold=True), space.snap(relaxed), steps=steps)
-
     def restored(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest designs within the limits, by Newton steps of least length; not all may get there."""
         for _ in range(_RESTORATIONS):
-            _, _, g, gradient = self._results(x)
+            _, _, g, gradient = self.results(x)
             short = np.where(g > -_INSIDE, g + 2 * _INSIDE, 0.0)
             if not short.any():
                 break
             slopes = np.where(short[..., None] > 0, gradient, 0.0)
-            slopes[..., self._discrete] = 0.0
+            if self.space is not None:
+                slopes[..., self.space.discrete] = 0.0
             gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
             x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
         return x if self.space is None or not self.space.constraints else self.space.repair(x)
 
     def judged(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The value of each row, and the sum of its violations of limits on outcomes."""
-        f, _, g, _ = self._results(x)
-        return f, np.sum(np.maximum(g[:, : len(self.paths.all_limits)], 0.0), axis=1)
+        """The value of each row, and the sum of its violations."""
+        f, _, g, _ = self.results(x)
+        return f, np.sum(np.maximum(g, 0.0), axis=1)
 
-    def _results(self, x: NDArray[np.float64], hold: bool = False) -> tuple[Rows, Rows, Rows, Rows]:
+    def results(self, x: NDArray[np.float64]) -> tuple[Rows, Rows, Rows, Rows]:
         """f and g of every row, each followed by its gradient; g is at most 0 within the limits."""
         values, gradients = (np.asarray(part) for part in _results_and_gradients(self.paths, self.which, x))
         low, high = np.asarray(self.paths.all_limits).T
         c, slope = values[:, 1:], gradients[:, 1:]
         above = c - high[None, :] >= low[None, :] - c
         g = np.where(above, c - high[None, :], low[None, :] - c)
-        f_slope, g_slope = gradients[:, 0].copy(), np.where(above[..., None], slope, -slope)
-        if self.space is not None and self.space.constraints:
-            margins, known = self.space.margins(x)
-            g, g_slope = np.concatenate([g, -margins], axis=1), np.concatenate([g_slope, -known], axis=1)
-        if hold:
-            f_slope[:, self._discrete] = 0.0
-            g_slope[..., self._discrete] = 0.0
-        return values[:, 0], f_slope, g, g_slope
+        return values[:, 0], gradients[:, 0], g, np.where(above[..., None], slope, -slope)
 
 
 @partial(quick_jit, static_argnums=2, level=1)

@@ -17,8 +17,9 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from fidelium.acquisition.feasible import climb_limited
 from fidelium.numerics.backend import quick_jit
-from fidelium.numerics.sqp import Rows, maximise_within
+from fidelium.numerics.sqp import Rows
 from fidelium.space import SearchSpace
 from fidelium.surrogates.base import Point, Success
 from fidelium.surrogates.runs import RunMember
@@ -42,20 +43,16 @@ def safe_optima(
     Returns:
         The end of every climb, `(margins * n, d)`, valid designs; not all need to have their margin.
     """
-    climb = _Climb(members, space, np.repeat(margins, len(start)))
-    x = np.tile(start, (len(margins), 1))
-    if len(space.discrete):
-        x = space.snap(maximise_within(climb.results, x, steps=_STEPS // 2))
-        climb = _Climb(members, space, climb.margins, hold=True)
-    return space.repair(maximise_within(climb.results, x, steps=_STEPS))
+    climb = _Climb(members, np.repeat(margins, len(start)))
+    return space.repair(climb_limited(space, climb.results, np.tile(start, (len(margins), 1)), steps=_STEPS))
 
 
 @dataclass(frozen=True)
 class _Climb:
+    """The members' means and outcomes as functions to climb, with a margin for each row."""
+
     members: Sequence[RunMember]
-    space: SearchSpace
     margins: NDArray[np.float64]
-    hold: bool = False
 
     def results(self, x: Rows) -> tuple[Rows, Rows, Rows, Rows]:
         """The mean of the members' means, and how far the outcomes are from their margins, and all gradients."""
@@ -81,15 +78,8 @@ class _Climb:
             least = np.maximum(norm.cdf(self.margins), float(success.least))
             beyond.append((np.log(least / (1 - least)) - odds)[:, None])
             rises.append(-slope[:, None])
-        if self.space.constraints:
-            known, known_slopes = self.space.margins(x)
-            beyond.append(-known)
-            rises.append(-known_slopes)
-        slope, rise = np.mean(slopes, axis=0), np.concatenate(rises, axis=1)
-        if self.hold:
-            slope[:, self.space.discrete] = 0.0
-            rise[..., self.space.discrete] = 0.0
-        return np.mean(values, axis=0), slope, np.concatenate(beyond, axis=1), rise
+        limits, limit_slopes = (np.concatenate(part, axis=1) for part in (beyond, rises))
+        return np.mean(values, axis=0), np.mean(slopes, axis=0), limits, limit_slopes
 
 
 Both = tuple[Float[Array, "n r"], Float[Array, "n r"]]
