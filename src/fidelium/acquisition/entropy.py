@@ -225,6 +225,20 @@ class EntropySearch:
         with stage("fstar"):
             return [self._sample_f_star(*each, history) for each in zip(members, keys, strict=True)]
 
+    def is_settled(self, posterior: RunPosterior, f_star: Sequence[SampledMaxima], history: History) -> bool:
+        """Whether outcomes have limits, and no sample of f* is more than digits above the best value."""
+        best = [best_target_value(member, history) for member in posterior.members()]
+        both = zip(f_star, best, strict=True)
+        return bool(posterior.outcomes) and all(b is not None and np.max(f.value) <= b + LEAST_RISE for f, b in both)
+
+    def elsewhere(
+        self, posterior: RunPosterior, f_star: Sequence[SampledMaxima], history: History
+    ) -> list[SampledMaxima]:
+        """The samples of f* raised so far above the best value that only what is not known well can reach them."""
+        best = [best_target_value(member, history) for member in posterior.members()]
+        both = zip(f_star, best, strict=True)
+        return [f if b is None else SampledMaxima(np.maximum(f.value, b + LEAST_RISE), f.unit_x) for f, b in both]
+
     def maximise(
         self,
         posterior: Posterior | RunPosterior,

@@ -68,7 +68,7 @@ class DnnMfbo:
         if not has_data(history):
             return random_query(history, pending, fidelities[0], key)
         if self.reserve_last and history.is_last_target_query:  # not in the paper
-            return self._last_target_query(history, pending, model_key, spare_key)
+            return self._most_promising(history, pending, model_key, spare_key)
 
         # line 1, and in later steps line 6: learn the stack, eq. (4) joint-prob, on the data
         with stage("fit"):
@@ -77,6 +77,11 @@ class DnnMfbo:
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights
         f_star = self.acquisition.sample_f_star(posterior, history, star_key)
+        if isinstance(posterior, RunPosterior) and self.acquisition.is_settled(posterior, f_star, history):
+            # not in the paper: only digits are left to gain here. Gain them, and look elsewhere, in turn
+            if len(history.trials) % 2 and len(history.ladder) - 1 in fidelities:
+                return self._most_promising(history, pending, model_key, spare_key)
+            f_star = self.acquisition.elsewhere(posterior, f_star, history)
         # line 4: (x_t, m_t) = argmax MutualInfo(x, m, cost_m, F*, D, M), the gain per cost of eq. (5) ac (Algorithm 2)
         ranked = self.acquisition.maximise(posterior, f_star, history, fidelities, search_key)
         return first_new(ranked, history, pending, spare_key)
@@ -102,8 +107,8 @@ class DnnMfbo:
             return (require_target(history),)
         return (history.unreserved if self.reserve_last else ()) or history.affordable
 
-    def _last_target_query(self, history: History, pending: Sequence[Query], model_key: Key, spare_key: Key) -> Query:
-        """The most promising new design at the target. Its information cannot be used later, so rank by mean."""
+    def _most_promising(self, history: History, pending: Sequence[Query], model_key: Key, spare_key: Key) -> Query:
+        """The new design at the target that is best by its mean: what a last query tells cannot be used later."""
         with stage("search"):
             designs = self.model(history, model_key).promising()
         ranked = [Candidate(x, len(history.ladder) - 1, 0.0) for x in designs]
