@@ -71,13 +71,14 @@ def test_pending_rows_take_the_place_of_padding_so_that_nothing_is_compiled_anew
     np.testing.assert_allclose(matrix(compact, 80), matrix(conditioned, 80), atol=1e-12)
 
 
-def test_values_close_to_each_other_are_predicted_to_the_last_digits_of_a_little_noise():
+@pytest.mark.parametrize("count", [200, 60], ids=["low rank", "dense"])
+def test_values_close_to_each_other_are_predicted_to_the_last_digits_of_a_little_noise(count):
     # a cubic at points 1e-4 apart, with a noise of 1e-7: by the squares of singular values the error was 8e-5
     generator = np.random.default_rng(0)
-    frequencies, phases = generator.normal(size=200), generator.uniform(0, 2 * np.pi, 200)
+    frequencies, phases = generator.normal(size=count), generator.uniform(0, 2 * np.pi, count)
 
     def rows(x):
-        return np.cos(np.asarray(x)[:, None] * frequencies[None] + phases[None]) * np.sqrt(2 / 200) * 30
+        return np.cos(np.asarray(x)[:, None] * frequencies[None] + phases[None]) * np.sqrt(2 / count) * 30
 
     x = np.concatenate([np.linspace(-1, 1, 20), 0.3 + 1e-4 * generator.normal(size=20)])
     mean, _ = posterior(rows(x), x**3 - x, np.full(40, 1e-14), np.ones(40))

@@ -82,12 +82,17 @@ def _density(chol: Float[Array, "n n"], misfit: Vector) -> Float[Array, ""]:
 def dense_weight_posterior(
     features: Float[Array, "n f"], y: Vector, noise_var: Vector, mask: Vector
 ) -> tuple[Float[Array, " f"], Float[Array, "f f"]]:
-    """Mean of q(w) and a square root of its covariance."""
+    """Mean of q(w) and a square root of its covariance.
+
+    With V = diag(s)^-1/2 Phi, the factors Q R of the rows of I and V have P = R^T R: the precision itself, whose
+    entries are squares, is not formed, and has no Cholesky factor in floating point where the noise is little.
+    """
     count = features.shape[1]
-    precision = jnp.eye(count) + (features * (mask / noise_var)[:, None]).T @ features
-    chol = jnp.linalg.cholesky(precision)
-    mean = cho_solve((chol, True), features.T @ (mask / noise_var * y))
-    return mean, solve_triangular(chol, jnp.eye(count), lower=True).T
+    root_precision = mask / jnp.sqrt(noise_var)
+    rows = jnp.concatenate([jnp.eye(count), features * root_precision[:, None]])
+    q, r = jnp.linalg.qr(rows)
+    root = solve_triangular(r, jnp.eye(count), lower=False)
+    return root @ (q[count:].T @ (root_precision * y)), root
 
 
 def condition_root_rows(
