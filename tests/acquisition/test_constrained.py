@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import equinox as eqx
@@ -12,9 +13,13 @@ import pytest
 from jaxtyping import Array, Float
 from scipy.special import ndtr
 
+from fidelium.acquisition.base import SCREENED_AT_ONCE
 from fidelium.acquisition.constrained import run_gain
 from fidelium.acquisition.entropy import joint_gain
 from fidelium.acquisition.maxima import NO_DESIGN, maximise_feasible
+from fidelium.acquisition.maximise import search
+from fidelium.fidelity import Fidelity, FidelityLadder
+from fidelium.history import Direction, History
 from fidelium.numerics.scaling import Scale
 from fidelium.space import Integer, Real, SearchSpace
 from fidelium.surrogates.runs import CAUTION, Cautious, RunMember, RunPaths
@@ -202,6 +207,26 @@ def test_fidelities_may_be_traced_and_jit_changes_nothing():
         plain = float(run_gain(of, f_star, X, fidelity))
         assert float(gain(of, f_star, X, fidelity)) == pytest.approx(plain, rel=1e-9)
         assert float(traced[fidelity]) == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_search_screens_in_blocks_and_ranks_by_the_gain_of_every_design(together: bool):
+    parts, limits = CASES["three outcomes"]
+    tilted = [eqx.tree_at(lambda p: p.tilt, part, jnp.asarray(0.3 * (-1) ** i)) for i, part in enumerate(parts)]
+    known = [(member(tilted, limits), jnp.array([0.3, 1.0])), (member(parts, limits), jnp.array([-1.0, 2.0]))]
+    space = SearchSpace({"a": Real(0, 1), "b": Real(0, 1)})
+    ladder = FidelityLadder((Fidelity("low", 1.0), Fidelity("high", 10.0)))
+    history = History(space, ladder, Direction.MAXIMIZE, (), math.inf)
+    candidates = space.sample(np.random.default_rng(0), 2 * SCREENED_AT_ONCE + 7)
+    ranked = search(run_gain, known, history, (0, 1), candidates, 3, together=together, tiny=True)
+    for each in ranked:
+        plain = np.mean([float(gain(of, f_star, jnp.asarray(each.unit_x), each.fidelity)) for of, f_star in known])
+        assert each.worth == pytest.approx(plain / ladder.costs[each.fidelity], rel=1e-9)
+    for m in (0, 1):  # no candidate is better than what was climbed from the best of them
+        best = max(each.worth for each in ranked if each.fidelity == m)
+        for x in candidates[:: SCREENED_AT_ONCE // 4]:
+            plain = np.mean([float(gain(of, f_star, jnp.asarray(x), m)) for of, f_star in known])
+            assert plain / ladder.costs[m] <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -21,4 +21,6 @@ def test_the_options_are_taken_and_change_no_result():
 
     x = jnp.linspace(0.0, 3.0, 50)
     assert set(KNOWN) <= set(quick_options())
-    assert jnp.allclose(quick_jit(wave)(x), wave(x), rtol=1e-12)
+    for level in (0, 1):
+        assert quick_options(level)["xla_backend_optimization_level"] == level
+        assert jnp.allclose(quick_jit(wave, level=level)(x), wave(x), rtol=1e-12)

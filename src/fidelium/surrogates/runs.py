@@ -38,6 +38,10 @@ LEAST_AFTER = 0.8
 """Least probability that a run of the target succeeds once the query has, as a share of the least one of the query.
 Without it, low fidelities went on where their own runs succeed and those of the target are known not to."""
 
+NEAR = 0.02
+"""How far a better design must be from the one that is modelled closely to take its place, in units of the cube's side:
+a part of the radius of the detail around it (0.08 in two dimensions)."""
+
 _LEVELS = (0.05, 0.85)
 """Range of the levels of draws of success; 1 less the rate of failures that are random anywhere is above it."""
 
@@ -289,10 +293,18 @@ def _best_ranges(history: History) -> tuple[tuple[float, float], ...]:
 
 
 def _centre(history: History) -> tuple[float, ...]:
-    """The design around which outcomes are modelled closely: the best feasible one, or the one nearest to feasible."""
+    """The design around which results are modelled closely: the best feasible one, or the one nearest to feasible.
+
+    It stays where it was as long as better ones are near: with another one, everything is learned again.
+    """
     for seen, order in zip(reversed(history.inside), reversed(history.order), strict=True):
         if len(seen):
-            return tuple(seen.unit_x[order[0]].tolist())
+            rank = np.argsort(order)
+            betters = np.flatnonzero(rank == np.minimum.accumulate(rank))  # in the order in which they were found
+            centre = seen.unit_x[betters[0]]
+            for x in seen.unit_x[betters[1:]]:
+                centre = x if np.max(np.abs(x - centre)) > NEAR else centre
+            return tuple(centre.tolist())
     return (0.5,) * history.space.dimension
 
 

@@ -105,11 +105,12 @@ class ClosedFormStack:
         centre = _best_design(observations) if self.focus is None else np.asarray(self.focus.unit_x)
         early = [seen.first(self.learned_at(len(seen))) for seen in observations]
         everything = standardising(np.concatenate([seen.y for seen in early]))  # the units of an empty lowest fidelity
-        question = hashlib.sha256(repr((self, key, centre.tolist())).encode())
+        question = hashlib.sha256(repr((replace(self, focus=None), self.focus is None, key, centre.tolist())).encode())
         learned: list[Learned] = []
         chain = Chain((), ((everything,) * self.members,))
         for m, (seen, first) in enumerate(zip(observations, early, strict=True)):
-            question.update(repr(len(first)).encode() + first.unit_x.tobytes() + first.y.tobytes())
+            precise = None if self.focus is None else self.focus.precise[m]
+            question.update(repr((len(first), precise)).encode() + first.unit_x.tobytes() + first.y.tobytes())
             below = learned[-1] if learned else None
             learn = partial(self._learn_layer, m, below, everything, first, centre, key.fold(m))
             learned.append(_memory.get(question.hexdigest(), learn))
