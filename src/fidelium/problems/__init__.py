@@ -69,6 +69,7 @@ _HOMES = {
     "sine": "fidelium.problems.robustness",
     "speed-reducer": "fidelium.problems.machines",
     "spring": "fidelium.problems.machines",
+    "spring-three": "fidelium.problems.machines",
     "ten-bar-truss": "fidelium.problems.machines",
     "welded-beam": "fidelium.problems.machines",
 }

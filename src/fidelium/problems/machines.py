@@ -9,6 +9,7 @@ constraint is active, the optimiser is stored a billionth inside, so that it is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from math import hypot, sqrt
 
@@ -122,6 +123,29 @@ def spring_low(wire: float, coil: float, turns: float) -> dict[str, float]:
         "deflection": coil**3 * (turns + 1) / (71785 * wire**4),
         "shear": 4 * coil / (12566 * wire**3),
         "frequency": 140.45 * wire / (coil**2 * (turns + 1)),
+        "diameter": coil + wire,
+    }
+
+
+def spring_three() -> Problem:
+    """The spring with a third fidelity between: four outcomes on three fidelities, which suggestions are timed with."""
+    fidelities = (Fidelity("low", cost=1), Fidelity("medium", cost=4), Fidelity("high", cost=16))
+    return replace(
+        spring(),
+        name="spring-three",
+        ladder=FidelityLadder(fidelities),
+        functions=(spring_low, spring_medium, spring_high),
+        initial={"low": 13, "medium": 6, "high": 3},
+    )
+
+
+def spring_medium(wire: float, coil: float, turns: float) -> dict[str, float]:
+    """With one of the two end turns, and the direct shear of the wire, but not its curvature."""
+    return {
+        "value": (turns + 1) * coil * wire**2,
+        "deflection": coil**3 * (turns + 0.5) / (71785 * wire**4),
+        "shear": 4 * coil / (12566 * wire**3) + 1 / (5108 * wire**2),
+        "frequency": 140.45 * wire / (coil**2 * (turns + 0.5)),
         "diameter": coil + wire,
     }
 
