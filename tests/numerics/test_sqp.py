@@ -147,6 +147,18 @@ def test_steps_into_what_cannot_be_evaluated_are_not_taken():
     assert wall(found)[0] > wall(np.array([[0.3, 0.3]]))[0]
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
+def test_rows_that_cannot_be_evaluated_stay_in_the_cube_and_do_not_spoil_others(bad):
+    def spoilt(x):
+        f, df, g, dg = disc(x)
+        f[0], df[0], g[0], dg[0] = bad, bad, bad, bad
+        return f, df, g, dg
+
+    found = maximise_within(spoilt, np.array([[0.2, 0.9], [0.3, 0.3]]), steps=25)
+    assert np.all((found >= 0) & (found <= 1))
+    np.testing.assert_allclose(found[1], [0.4 + 0.3 / 5**0.5, 0.4 + 0.6 / 5**0.5], atol=1e-5)
+
+
 def test_without_limits_it_is_a_plain_climb():
     def hill(x):
         return -np.sum((x - 0.3) ** 2, axis=1), -2 * (x - 0.3), np.empty((len(x), 0)), np.empty((len(x), 0, 2))

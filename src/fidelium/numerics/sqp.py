@@ -33,6 +33,9 @@ _HARDER, _HARDEST = 3.0, 1e6
 _TOLERANCE = 1e-10
 """A row has arrived where a step would gain less than this."""
 
+_HUGE = 1e6
+"""In the place of anything larger, in units in which the spread of values and limits is 1."""
+
 _QP_STEPS = 20
 """Steps of the interior-point method at most; 10 are usual."""
 
@@ -49,68 +52,94 @@ def maximise_within(evaluate: Evaluate, start: Rows, *, steps: int, radius: floa
         radius: of the first trust region.
         weight: of violations at first, in units of the value; it grows where it does not suffice.
     """
-    x = np.array(start, dtype=float)
+    x: Rows = np.array(start, dtype=float)
     count, dimension = x.shape
-    f, df, g, dg = evaluate(x)
-    reach, weights = np.full(count, radius), np.full(count, weight)
-    curvature = np.broadcast_to(np.eye(dimension), (count, dimension, dimension)) * 1e-2
-    bend = np.zeros_like(g)  # by how much g was above its linear model after a step that was not taken
+    here = _Point.of(evaluate(x))
+    reach: Rows = np.full(count, radius)
+    weights: Rows = np.full(count, weight)
+    curvature: Rows = np.broadcast_to(np.eye(dimension), (count, dimension, dimension)) * 1e-2
+    bend: Rows = np.zeros_like(here.g)  # by how much g was above its linear model after a step that was not taken
     for _ in range(steps - 1):
         low, high = np.maximum(-reach[:, None], -x), np.minimum(reach[:, None], 1 - x)
-        step, multipliers = quadratic_programs(curvature, df, dg, g + bend, weights, low, high)
-        there = np.clip(x + step, 0.0, 1.0)
-        new = evaluate(there)
-        merit, rise = _merit(f, g, weights), _merit(new[0], new[2], weights)
-        rise = np.where(np.isfinite(rise), rise - merit, -np.inf)
-        linear = g + np.einsum("nkd,nd->nk", dg, step)
-        curved = 0.5 * np.einsum("nd,nde,ne->n", step, curvature, step)
-        hoped = np.einsum("nd,nd->n", df, step) - curved + weights * (_violation(g) - _violation(linear + bend))
-        ratio = rise / np.maximum(hoped, 1e-15)
+        step, multipliers = quadratic_programs(curvature, here.df, here.dg, here.g + bend, weights, low, high)
+        there: Rows = np.clip(x + step, 0.0, 1.0)
+        new = _Point.of(evaluate(there))
+        rise: Rows = np.where(new.known, new.merit(weights) - here.merit(weights), -np.inf)
+        linear: Rows = here.g + np.einsum("nkd,nd->nk", here.dg, step)
+        curved: Rows = 0.5 * np.einsum("nd,nde,ne->n", step, curvature, step)
+        avoided: Rows = weights * (_violation(here.g) - _violation(linear + bend))
+        hoped: Rows = np.einsum("nd,nd->n", here.df, step) - curved + avoided
+        ratio: Rows = rise / np.maximum(hoped, 1e-15)
         taken = rise > 0
         # a step that bent limits spoil is tried again with them as they were there, before the region shrinks
         second = np.any(bend != 0, axis=1)
-        again = ~taken & ~second & np.all(np.isfinite(new[2]), axis=1) & np.any(new[2] > linear, axis=1)
-        length = np.max(np.abs(step), axis=1, initial=0.0)
+        again = ~taken & ~second & new.known & np.any(new.g > linear, axis=1)
+        length: Rows = np.max(np.abs(step), axis=1, initial=0.0)
         shrunk = (ratio < 0.25) & ~again
         reach = np.where(shrunk, 0.3 * np.minimum(length, reach), np.where(ratio > 0.75, 2.5 * reach, reach))
         reach = np.clip(reach, _SMALLEST, _LARGEST)
-        bend = np.where(again[:, None], np.where(np.isfinite(new[2]), new[2] - linear, 0.0), 0.0)
-        curvature = _updated(curvature, there - x, (df, dg), (new[1], new[3]), multipliers)
+        bend = np.where(again[:, None], new.g - linear, 0.0)
+        curvature = _updated(curvature, there - x, here, new, multipliers)
         broken = np.max(multipliers, axis=1, initial=0.0) > 0.9 * weights
         weights = np.where(broken & (weights < _HARDEST), _HARDER * weights, weights)
         x = np.where(taken[:, None], there, x)
-        f, df, g, dg = (
-            np.where(taken.reshape(-1, *[1] * (now.ndim - 1)), now, then)
-            for now, then in zip(new, (f, df, g, dg), strict=True)
-        )
+        here = new.where(taken, here)
         unsure = second | again | (broken & (weights < _HARDEST))
         if np.all((reach <= _SMALLEST) | ((hoped < _TOLERANCE) & ~unsure)):
             break
     return x
 
 
+@dataclass(frozen=True)
+class _Point:
+    """What `Evaluate` gives, all finite, and which rows were so from the beginning."""
+
+    f: Rows
+    df: Rows
+    g: Rows
+    dg: Rows
+    known: NDArray[np.bool_]
+
+    @staticmethod
+    def of(found: tuple[Rows, Rows, Rows, Rows]) -> _Point:
+        f, df, g, dg = (_finite(part) for part in found)
+        return _Point(f, df, g, dg, np.isfinite(found[0]) & np.all(np.isfinite(found[2]), axis=1))
+
+    def merit(self, weights: Rows) -> Rows:
+        """The value less what the violations count."""
+        return self.f - weights * _violation(self.g)
+
+    def where(self, taken: NDArray[np.bool_], other: _Point) -> _Point:
+        """Rows of this where they are taken, of the other elsewhere."""
+        row, rows = taken[:, None], taken[:, None, None]
+        return _Point(
+            np.where(taken, self.f, other.f),
+            np.where(row, self.df, other.df),
+            np.where(row, self.g, other.g),
+            np.where(rows, self.dg, other.dg),
+            np.where(taken, self.known, other.known),
+        )
+
+
+def _finite(rows: Rows) -> Rows:
+    """Numbers that can be computed with in the place of those that cannot."""
+    return np.clip(np.nan_to_num(rows, nan=0.0), -_HUGE, _HUGE)
+
+
 def _violation(g: Rows) -> Rows:
     return np.sum(np.maximum(g, 0.0), axis=1)
 
 
-def _merit(f: Rows, g: Rows, weights: Rows) -> Rows:
-    return f - weights * _violation(g)
-
-
-def _updated(curvature: Rows, step: Rows, old: tuple[Rows, Rows], new: tuple[Rows, Rows], multipliers: Rows) -> Rows:
+def _updated(curvature: Rows, step: Rows, old: _Point, new: _Point, multipliers: Rows) -> Rows:
     """Powell's damped BFGS update, with the change of the gradient of sum_k m_k g_k - f."""
-
-    def gradient(df: Rows, dg: Rows) -> Rows:
-        return np.einsum("nk,nkd->nd", multipliers, dg) - df
-
-    change = gradient(*new) - gradient(*old)
+    change: Rows = np.einsum("nk,nkd->nd", multipliers, new.dg - old.dg) - (new.df - old.df)
     bent = np.einsum("nde,ne->nd", curvature, step)
     expected, seen = np.einsum("nd,nd->n", step, bent), np.einsum("nd,nd->n", step, change)
     short = seen < 0.2 * expected
     damping = np.where(short, 0.8 * expected / np.where(short, expected - seen, 1.0), 1.0)[:, None]
     change = damping * change + (1 - damping) * bent
     seen = np.einsum("nd,nd->n", step, change)
-    usable = (expected > 1e-20) & (seen > 1e-20) & np.all(np.isfinite(change), axis=1)
+    usable = (expected > 1e-20) & (seen > 1e-20)
     expected, seen = np.where(usable, expected, 1.0), np.where(usable, seen, 1.0)
     updated = (
         curvature
@@ -132,10 +161,12 @@ def quadratic_programs(
         p `(n, d)`, and the multipliers of g `(n, k)`, between 0 and w.
     """
     middle, half = (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
-    # in units in which the box is [-1, 1]
+    # in units in which the box is [-1, 1]; limits that cannot be reached there are moved to where they still cannot be
+    a = slopes * half[:, None, :]
+    reach = np.sum(np.abs(a), axis=2)
     programs = _Programs(
-        slopes * half[:, None, :],
-        g + np.einsum("nkd,nd->nk", slopes, middle),
+        a,
+        np.maximum(g + np.einsum("nkd,nd->nk", slopes, middle), -1.5 * reach - 1e-3),
         curvature * half[:, :, None] * half[:, None, :],
         (gradient - np.einsum("nde,ne->nd", curvature, middle)) * half,
         weight[:, None],
@@ -167,11 +198,12 @@ class _Programs:
         n, k, d = self.a.shape
         size = np.maximum(np.max(np.abs(self.c), axis=1, initial=0.0), 1e-12)[:, None]  # units of the value
         worst = np.max(np.abs(self.g), axis=1, initial=1e-3)[:, None]
-        p, s = np.zeros((n, d)), np.maximum(self.g, 0.0) + worst
+        p: Rows = np.zeros((n, d))
+        s: Rows = np.maximum(self.g, 0.0) + worst
         bound = np.concatenate([-self.g, np.zeros((n, k)), np.ones((n, 2 * d))], axis=1)
-        slack = np.maximum(bound - self._times(p, s), 1e-3)
+        slack: Rows = np.maximum(bound - self._times(p, s), 1e-3)
         half = np.broadcast_to(0.5 * self.w, (n, k))
-        dual = np.concatenate([half, half, np.broadcast_to(size, (n, 2 * d))], axis=1)
+        dual: Rows = np.concatenate([half, half, np.broadcast_to(size, (n, 2 * d))], axis=1)
         for _ in range(_QP_STEPS):
             gap = np.mean(slack * dual, axis=1, keepdims=True)
             if np.all(gap <= _QP_TOLERANCE * size):
