@@ -25,7 +25,15 @@ from fidelium.surrogates.stacked_dnn import closed_form
 from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.stacked_dnn.features import CosineDetail, CosineFamily, CosineFeatures
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedPosterior, Noise, linear_at
-from fidelium.surrogates.stacked_dnn.priors import DETAIL_AMPLITUDE, UNRELATED, Kind, NoiseParameters
+from fidelium.surrogates.stacked_dnn.priors import (
+    DETAIL_AMPLITUDE,
+    EXACT_FLOOR,
+    FOCUSED_FLOOR,
+    UNRELATED,
+    Kind,
+    NoiseParameters,
+    without_noise,
+)
 
 Vector = NDArray[np.float64]
 
@@ -360,6 +368,26 @@ def test_the_noise_grows_with_the_distance_from_where_precision_matters():
     np.testing.assert_allclose(objective.var(jnp.array([2.0, 1.0, -1.0])), [0.01, 0.01, 0.01 + 1.0], rtol=1e-12)
     outcome = Noise.of(learned, jnp.array([-1.0, 1.0]))  # between two limits
     np.testing.assert_allclose(outcome.var(jnp.array([0.5, -1.0, 3.0, -5.0])), [0.01, 0.01, 1.01, 4.01], rtol=1e-12)
+
+
+def test_a_floor_at_its_bound_is_next_to_none():
+    for share, floor in ((1.0, EXACT_FLOOR), (1.1, EXACT_FLOOR), (2.0, 2 * FOCUSED_FLOOR)):
+        learned = without_noise(NoiseParameters(jnp.log(share * FOCUSED_FLOOR), jnp.log(0.5)))
+        assert float(jnp.exp(learned.log_floor)) == pytest.approx(floor)
+        assert float(jnp.exp(learned.log_ripple)) == pytest.approx(0.5)
+
+
+def test_without_noise_a_focused_stack_predicts_a_limit_to_eight_digits():
+    # observations 1e-3 around the design where a wave is at its limit, and some far away
+    at = 0.37
+    x = np.concatenate([np.linspace(0, 1, 12), at + 1e-3 * np.linspace(-1, 1, 7)])[:, None]
+    limit = float(wave(np.array([[at]]))[0])
+    posterior = ClosedFormStack().focused(Focus((at,), ((limit, limit),))).fit([seen(wave, x)], Key((3,)))
+    (scale,) = posterior.scales()
+    mean, variance = moments(posterior, jnp.array([[at + 3.3e-4]]))
+    found, deviation = scale.outward_moments(np.asarray(mean)[:, 0], np.asarray(variance)[:, 0])
+    assert found[0] == pytest.approx(float(wave(np.array([[at + 3.3e-4]]))[0]), abs=1e-7)
+    assert deviation[0] < 3e-6
 
 
 def test_a_focused_stack_is_precise_at_its_limit():

@@ -54,7 +54,7 @@ from fidelium.surrogates.learning import (
 )
 from fidelium.surrogates.stacked_dnn.features import CosineDraws, CosineFamily, all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, Noise, linear_at, slope_of
-from fidelium.surrogates.stacked_dnn.priors import FOCUSED_FLOOR, Kind, LayerParameters, with_least_floor
+from fidelium.surrogates.stacked_dnn.priors import FOCUSED_FLOOR, Kind, LayerParameters, with_least_floor, without_noise
 
 _REFINEMENTS = 2
 """How often rho is computed again from the weights that it gave."""
@@ -392,7 +392,7 @@ def _weighted(
         drawn: CosineDraws, theta: LayerParameters, slopes: Array, y: Array, inputs: Inputs | None, precise: Array
     ) -> LinearisedLayer:
         features, (slope, first_slope) = family.features(drawn, theta), slopes
-        noise = Noise.of(theta.noise, precise)
+        noise = Noise.of(without_noise(theta.noise), precise)
         noise_var = noise.var(y)
         if inputs is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)

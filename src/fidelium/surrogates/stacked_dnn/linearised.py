@@ -25,12 +25,17 @@ from numpy.typing import NDArray
 from fidelium.numerics.linalg import Root
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale, scale_rows, scales_of
-from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
+from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
 from fidelium.surrogates.stacked_dnn.priors import NoiseParameters
 
 Weights = tuple[Float[Array, "... _"], ...]
 """Weights of the last layer of every network, low to high; many of them along a leading axis."""
+
+
+VARIANCE_FLOOR = 1e-16
+"""Added to variances, so that no standard deviation is zero. They are sums of squares here, which keep their digits: at
+the corner of limits of g04, 1e-12 would make up nine tenths of them."""
 
 
 class Noise(eqx.Module):

@@ -95,6 +95,10 @@ FOCUSED_FLOOR = 1e-6
 limits the last of them decide. The bound of all other parameters, 1e-4, was reached on every outcome of g04; its corner
 was then predicted 1000 times better than the model believed (docs/experiments-log.md, "Constraints and failures")."""
 
+EXACT_FLOOR = 1e-7
+"""The floor in the place of one that was learned at its bound: then there is no noise. The evidence, by a Cholesky
+factor, cannot be computed with less than the bound; the weights, by singular values, can."""
+
 RIPPLE = 2e-2
 """Prior median of the ripple, as a share of the distance below the best value: the share of the spread that was best
 for a noise that is the same everywhere (`learning.NOISE_STD`, docs/experiments-log.md, third round)."""
@@ -191,6 +195,16 @@ def with_least_floor(prior: Prior[LayerParameters], least: float) -> Prior[Layer
     """The prior with another lower bound of the noise floor."""
     lower = eqx.tree_at(lambda p: p.noise.log_floor, prior.lower, np.asarray(math.log(least)))
     return Prior(prior.mean, prior.std, lower, prior.upper, prior.doubt)
+
+
+def without_noise(learned: NoiseParameters) -> NoiseParameters:
+    """The noise that was learned, next to none if its floor is at the bound."""
+    at_bound = learned.log_floor <= math.log(FOCUSED_FLOOR) + _AT_BOUND
+    return NoiseParameters(jnp.where(at_bound, math.log(EXACT_FLOOR), learned.log_floor), learned.log_ripple)
+
+
+_AT_BOUND = 0.2
+"""How near to its bound a logarithm is at it: a search ends a little before it."""
 
 
 def slope_var(relation: RelationParameters) -> Float[Array, ""]:
