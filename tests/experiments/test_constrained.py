@@ -150,7 +150,7 @@ def test_the_shipped_specs_are_ten_seeds_of_all_such_problems(name, options):
     spec = shipped_spec(name)
     every = [problems.get(each) for each in problems.names()]
     wanted = {each.name for each in every if (each.constraints if name == "constraints" else each.fails)}
-    assert set(spec.problems) == wanted
+    assert set(spec.problems) == wanted - {"spring-three"}  # what suggestions are timed with
     assert spec.seeds == tuple(range(10))
     assert spec.own_start
     assert options_for(spec) == options

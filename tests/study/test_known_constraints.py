@@ -43,7 +43,7 @@ def test_no_strategy_ever_violates_one(strategy):
     study = fd.create_study(
         SPACE, LADDER, direction="minimize", strategy=strategy, seed=3, initial={"coarse": 5, "fine": 3}
     )
-    for _ in range(11):
+    for _ in range(9):
         trial = study.ask()
         assert python_agrees(trial.params)
         study.tell(trial, weight(trial.params, trial.fidelity))
