@@ -30,7 +30,7 @@ _FARTHEST = 1e9
 _LEAST, _MOST = -18.0, 38.0
 """Standard deviations beyond which a limit is as good as 18 or 38 away: probabilities of 1e-72, and of 1."""
 
-LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE, RECENT = 0.92, 0.01, 0.96, 5
+LEAST_CHANCE, CHANCE_STEP, MOST_CHANCE, RECENT = 0.88, 0.02, 0.94, 5
 """Least probability of success of a query, but for random failures, how much it rises with every failure among the last
 trials, up to which value, and how many of the last trials count. Queries lie at this bound, so
 that it is the rate of failures that is accepted (docs/experiments-log.md)."""
