@@ -25,7 +25,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.repeat:
         return _repeat(options.seed, options.repeat)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a table also then
+    for number in (signal.SIGINT, signal.SIGTERM):  # a table also then; a shell's background jobs ignore SIGINT
+        signal.signal(number, signal.default_int_handler)
     began, interrupted = time.monotonic(), False
     campaign = Campaign(options.seed, options.kills, options.lanes, only=tuple(options.study) or None)
     barrage = Barrage(options.seed, options.inputs, options.processes)

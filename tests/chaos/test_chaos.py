@@ -108,13 +108,7 @@ def test_a_look_sees_what_vanished_changed_or_was_overspent():
 def test_ctrl_c_prints_the_table_so_far(tmp_path):
     command = [sys.executable, "-m", "tests.chaos", "--kills", "0", "--inputs", "1000000", "--processes", "1"]
     process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stderr is not None
     assert "inputs" in process.stderr.readline()
