@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,17 +36,30 @@ class Known(eqx.Module):
     def members(self) -> tuple[Known, ...]:
         return (self,)
 
-    def target_given(self, x, fidelity, value):
-        raise NotImplementedError  # a safe optimum is about the target's means and deviations
+    def target_given(self, x: Array, fidelity: int, value: Array) -> tuple[Array, Array]:
+        return value, jnp.asarray(1e-16)  # the one fidelity is the target
 
-    def draw_paths(self, key, count):
-        raise NotImplementedError
+    def draw_paths(self, key: jax.Array, count: int) -> Draws:
+        return Draws(self, 0.01 * jax.random.normal(key, (count,)))
 
-    def noise_var(self, fidelity, value):
-        raise NotImplementedError
+    def noise_var(self, fidelity: int, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        return jnp.zeros_like(value)
 
-    def given(self, x, fidelities):
-        raise NotImplementedError
+    def given(self, x: np.ndarray, fidelities: Sequence[int]) -> Known:
+        return self  # the deviation is given, whatever is observed
+
+
+class Draws(eqx.Module):
+    """Draws of a `Known` that differ by a constant."""
+
+    known: Known
+    heights: Float[Array, " draws"]
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " draws"]:
+        return self.known.marginals(x)[0][0] + self.heights
+
+    def at(self, draw: Array, x: Float[Array, " d"]) -> Float[Array, ""]:
+        return self(x)[draw]
 
 
 class Slope(eqx.Module):

@@ -220,7 +220,7 @@ class _Programs:
             (dp, ds), change, dual_change = self._newton(slack, dual, residuals, inverse, aim)
             share, dual_share = 0.995 * _longest(slack, change), 0.995 * _longest(dual, dual_change)
             p, s = p + share * dp, s + share * ds
-            # rows that are done go on with the others: away from 0, so that all quotients are finite
+            # finished rows are computed with the others: kept away from 0, so that all quotients are finite
             slack = np.maximum(slack + share * change, 1e-11)
             dual = np.maximum(dual + dual_share * dual_change, 1e-11 * size)
         return p, dual[:, :k]
