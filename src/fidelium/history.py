@@ -103,6 +103,10 @@ class Trial:
         charged: what the study paid for it, if that is not what its fidelity costs now.
         excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
         outcomes: what else a done trial gave, by name, in the user's units.
+        std: standard error of the value, as the simulator says it; None if it says none.
+        priority: among queued trials the one with the largest is started first.
+        note: what a person wrote about it.
+        tags: short labels that a person gave it, in order, each once.
         constraints: the study's, by which the outcomes are judged.
     """
 
@@ -122,6 +126,10 @@ class Trial:
     charged: float | None = None
     excluded: bool = False
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
+    priority: int = 0
+    note: str | None = None
+    tags: tuple[str, ...] = ()
     constraints: tuple[OutcomeConstraint, ...] = field(default=(), compare=False, repr=False)
 
     @property

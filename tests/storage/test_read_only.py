@@ -13,6 +13,7 @@ import pytest
 
 from fidelium.errors import StorageError
 from fidelium.storage import open_storage
+from fidelium.storage.sql import schema
 from fidelium.testing.storage_cases import DONE, add, make_definition
 
 NOBODY = 65534
@@ -60,7 +61,7 @@ def check_look(looker: subprocess.Popen[str], before: int, write=None) -> None:
     first = looker.stdout.readline()
     if not first:
         raise AssertionError(looker.communicate()[1])
-    assert json.loads(first) == [before, 3, 0]
+    assert json.loads(first) == [before, schema.CURRENT, 0]
     if write is not None:
         write()
     out, err = looker.communicate("\n")

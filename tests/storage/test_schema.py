@@ -128,9 +128,9 @@ def make_schema_1(url: str) -> None:
 
 def test_an_older_schema_is_refused_until_it_is_upgraded(url):
     make_schema_1(url)
-    with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 3\).*fidelium storage upgrade"):
+    with pytest.raises(StorageError, match=r"older fidelium \(schema 1, this one has 4\).*fidelium storage upgrade"):
         open_storage(url)
-    assert upgrade(url) == (1, 3)
+    assert upgrade(url) == (1, 4)
     storage = open_storage(url)
     store = storage.open("plate ä")
     trials = store.trials()
@@ -148,7 +148,7 @@ def test_an_older_schema_is_refused_until_it_is_upgraded(url):
 def test_a_damaged_study_does_not_stop_an_upgrade(url):
     make_schema_1(url)
     run_sql(url, "UPDATE fidelium_studies SET record = 'damaged'")
-    assert upgrade(url) == (1, 3)
+    assert upgrade(url) == (1, 4)
     assert open_and_close(url) == ("plate ä",)
 
 
@@ -284,6 +284,40 @@ def test_schema_3_is_read_as_it_was_written(tmp_path):
     assert changes[-1].reason == (f"[before: done with value 0.75, stress {0.1 + 0.2!r}, frequenz.ä 12.0, mass 1e-300]")
 
 
+def test_schema_4_is_read_as_it_was_written(tmp_path):
+    file = shutil.copy(FROZEN / "schema_4.db", tmp_path / "study.db")
+    assert schema_version(f"sqlite:///{file}") == 4
+    upgrade(f"sqlite:///{file}")
+    storage = open_storage(f"sqlite:///{file}")
+    trials = storage.open("plate ä").trials()
+    storage.close()
+    assert [trial.std for trial in trials] == [0.1 + 0.2, 0.0, None, 2.5]
+    assert [trial.priority for trial in trials] == [0, 7, -3, 0]
+    assert [trial.note for trial in trials] == ["checked by hand, ä", None, "", None]
+    assert [trial.tags for trial in trials] == [("good", "ä b"), (), (), ("x",)]
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "why"),
+    [
+        ("std", "-1.0", "std is '-1.0', expected a finite number >= 0"),
+        ("priority", "0.5", "priority is '0.5', expected a whole number"),
+        ("tags", "'[1]'", r"tags is '\[1\]', expected a list of texts"),
+        ("tags", "'{'", "tags is '{', expected a list of texts"),
+    ],
+)
+def test_what_people_said_and_is_damaged_is_an_error_that_names_the_row(tmp_path, column, text, why):
+    file = shutil.copy(FROZEN / "schema_4.db", tmp_path / "study.db")
+    engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE fidelium_trials SET {column} = {text} WHERE number = 1")
+    upgrade(f"sqlite:///{file}")
+    storage = open_storage(f"sqlite:///{file}")
+    with pytest.raises(StorageError, match=f"trial 1 of study 'plate ä' in .* is damaged: {why}"):
+        storage.open("plate ä").trials()
+    storage.close()
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -300,6 +334,7 @@ def test_damaged_outcomes_are_an_error_that_names_the_row(tmp_path, text, why):
     engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql(f"UPDATE fidelium_trials SET outcomes = {text} WHERE number = 1")
+    upgrade(f"sqlite:///{file}")
     storage = open_storage(f"sqlite:///{file}")
     with pytest.raises(StorageError, match=f"trial 1 of study 'plate ä' in .* is damaged: {why}"):
         storage.open("plate ä").trials()

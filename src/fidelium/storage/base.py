@@ -65,10 +65,12 @@ class Result:
         reason: why it failed.
         measured_cost: the actual cost that the simulator reports, finite; recorded, not counted.
         outcomes: what else a done trial gave, finite numbers by name.
+        std: standard error of a done trial's value, if the simulator says it.
 
     Raises:
-        ObservationError: if the state is another one, a done trial has no finite value, a failed one has a value or
-            outcomes, or an outcome is not a finite number with a valid name.
+        ObservationError: if the state is another one, a done trial has no finite value, a failed one has a value, a
+            standard error or outcomes, the error is not a finite number >= 0, or an outcome is not a finite number with
+            a valid name.
     """
 
     state: TrialState
@@ -76,6 +78,7 @@ class Result:
     reason: str | None = None
     measured_cost: float | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
     def __post_init__(self) -> None:
         if self.state not in (TrialState.DONE, TrialState.FAILED):
@@ -88,6 +91,8 @@ class Result:
             raise ObservationError(f"a measured cost is a finite number or None, got {self.measured_cost!r}")
         if self.state is TrialState.FAILED and self.outcomes:
             raise ObservationError(f"a failed trial has no outcomes, got {dict(self.outcomes)!r}")
+        if self.std is not None and (self.state is TrialState.FAILED or not 0 <= self.std < math.inf):
+            raise ObservationError(f"the standard error of a done trial is a finite number >= 0, got {self.std!r}")
         for name, value in self.outcomes.items():
             _check_outcome(name, value)
 
@@ -165,7 +170,7 @@ class StudyStore(Protocol):
 
     @abstractmethod
     def claim(self, worker: str | None) -> Trial | None:
-        """Start the queued trial with the lowest number, as this worker's next attempt.
+        """Start the queued trial of the highest priority, the first of several, as this worker's next attempt.
 
         Args:
             worker: the worker, which sends heartbeats from now on; None for a person or a script, who sends none.

@@ -63,10 +63,9 @@ class MemoryStudy:
             checked_name(worker, "a worker's name")
         with self._lock:
             self._check_is_there()
-            for trial in self._trials:
-                if trial.state is TrialState.QUEUED:
-                    return self._save(transitions.claimed(trial, worker, self._clock()))
-            return None
+            queued = [trial for trial in self._trials if trial.state is TrialState.QUEUED]
+            first = max(queued, key=lambda trial: trial.priority, default=None)  # of equal ones, the first
+            return None if first is None else self._save(transitions.claimed(first, worker, self._clock()))
 
     def finish(self, number: int, attempt: int, result: Result) -> Trial:
         with self._lock:

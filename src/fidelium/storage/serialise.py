@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,23 @@ def outcomes_text(outcomes: Mapping[str, float]) -> str | None:
 def outcomes_of(text: str | None) -> dict[str, float]:
     """The inverse of `outcomes_text`."""
     return {} if text is None else json.loads(text)
+
+
+def tags_text(tags: Sequence[str]) -> str | None:
+    """The labels of a trial as JSON; None if there are none."""
+    return json.dumps(list(tags)) if tags else None
+
+
+def tags_of(text: str | None) -> tuple[str, ...]:
+    """The inverse of `tags_text`.
+
+    Raises:
+        ValueError: if it is not a list of texts.
+    """
+    found = [] if text is None else json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(tag, str) for tag in found):
+        raise ValueError(f"expected a list of texts, got {text!r}")
+    return tuple(found)
 
 
 def definition_text(definition: StudyDefinition) -> str:

@@ -64,13 +64,14 @@ def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float
     if trial.worker is not None:
         checked_name(trial.worker, "a worker's name")
     if trial.state is TrialState.QUEUED:
-        return replace(fresh, value=None, reason=None, measured_cost=None, attempt=0, worker=None)
+        return replace(fresh, value=None, reason=None, measured_cost=None, std=None, attempt=0, worker=None)
     if trial.state is TrialState.RUNNING:
         heartbeat = now if beating and trial.worker is not None else None
-        return replace(fresh, value=None, reason=None, measured_cost=None, attempt=1, started=now, heartbeat=heartbeat)
+        unknown = replace(fresh, value=None, reason=None, measured_cost=None, std=None)
+        return replace(unknown, attempt=1, started=now, heartbeat=heartbeat)
     if trial.state is TrialState.LOST:
-        return replace(fresh, value=None, reason=bounded_reason(trial.reason), finished=now)
-    return ended(fresh, Result(trial.state, trial.value, trial.reason, trial.measured_cost, given), now)
+        return replace(fresh, value=None, reason=bounded_reason(trial.reason), std=None, finished=now)
+    return ended(fresh, Result(trial.state, trial.value, trial.reason, trial.measured_cost, given, trial.std), now)
 
 
 def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
@@ -122,6 +123,7 @@ def ended(trial: Trial, result: Result, now: float) -> Trial:
         reason=bounded_reason(result.reason),
         measured_cost=_number(result.measured_cost),
         outcomes={name: float(value) + 0.0 for name, value in result.outcomes.items()},
+        std=_number(result.std),
         finished=now,
     )
 
@@ -201,7 +203,7 @@ def amended(trial: Trial, action: Action, reason: str | None, result: Result | N
         raise ObservationError(f"a trial is corrected with a value, got {result!r}")
     check_amendable(trial, action)
     if action is Action.RETRY:
-        again = replace(trial, value=None, measured_cost=None, outcomes={}, finished=None, excluded=False)
+        again = replace(trial, value=None, measured_cost=None, outcomes={}, std=None, finished=None, excluded=False)
         return given_back(again, reason or None)
     if action is Action.CORRECT and result is not None:
         return ended(trial, result, now)
@@ -244,6 +246,7 @@ def change_record(before: Trial, action: Action, who: str, reason: str | None, n
     texts = [reason] if reason else []
     if action in (Action.RETRY, Action.CORRECT):
         value = f" with value {before.value!r}" if before.value is not None else ""
+        value += "" if before.std is None else f" (standard error {before.std!r})"
         value += "".join(f", {name} {outcome!r}" for name, outcome in before.outcomes.items())
         because = f": {before.reason}" if before.reason else ""
         texts.append(f"[before: {before.state}{value}{because}]")

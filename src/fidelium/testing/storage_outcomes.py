@@ -56,6 +56,26 @@ def outcomes_come_back_bit_by_bit(case: StorageCase) -> None:
         refused(ObservationError, "outcomes of a failure", lambda: Result(TrialState.FAILED, outcomes=failed))
 
 
+def standard_errors_come_back_bit_by_bit(case: StorageCase) -> None:
+    """Of finished, given and corrected trials; one that is not a finite number >= 0 is refused; retrying forgets it."""
+    with case.stores(2) as (store, other):
+        given = replace(make_trial(0, TrialState.DONE), value=1.0, given=True, std=0.1 + 0.2)
+        store.add(given)
+        for number, std in ((1, 0.0), (2, 5e-324), (3, None)):
+            add(store, number)
+            claim(store, "w")
+            store.finish(number, 1, Result(TrialState.DONE, 2.0, std=std))
+        require_same("the errors", [trial.std for trial in other.trials()], [0.1 + 0.2, 0.0, 5e-324, None])
+        store.amend(2, Action.EXCLUDE, "ada")
+        require_same("the error of a trial queued again", store.amend(2, Action.RETRY, "ada").std, None)
+        require("standard error 5e-324" in store.changes()[-1].reason, "what was overwritten", store.changes()[-1])
+        store.amend(2, Action.CORRECT, "ada", "read again", Result(TrialState.DONE, 3.0, std=0.5))
+        require_same("the corrected error", other.trials()[2].std, 0.5)
+        for bad in (-1e-300, math.nan, math.inf):
+            refused(ObservationError, f"std {bad}", lambda bad=bad: Result(TrialState.DONE, 1.0, std=bad))
+        refused(ObservationError, "std of a failure", lambda: Result(TrialState.FAILED, std=1.0))
+
+
 def a_retried_trial_forgets_its_outcomes(case: StorageCase) -> None:
     """It gets those of its next result, or of a correction; the record of the change keeps the old ones."""
     with case.stores(2) as (store, other):

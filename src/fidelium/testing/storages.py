@@ -53,6 +53,7 @@ from fidelium.testing.storage_changes import (
 from fidelium.testing.storage_outcomes import (
     a_retried_trial_forgets_its_outcomes,
     outcomes_come_back_bit_by_bit,
+    standard_errors_come_back_bit_by_bit,
     trials_are_judged_by_the_definitions_constraints,
 )
 
@@ -177,6 +178,17 @@ def what_is_returned_is_the_callers_own(case: StorageCase) -> None:
         store.add(trial)
         trial.params["x"] = -1.0
         require_same("the stored parameters", store.trials()[0].params, make_trial(0).params)
+
+
+def queued_trials_of_a_higher_priority_are_claimed_first(case: StorageCase) -> None:
+    """Of equal ones the lowest number; the priority stays when a trial is queued again."""
+    with case.stores(2) as (store, other):
+        for number, priority in enumerate((0, 2, -1, 2)):
+            store.add(replace(make_trial(number, TrialState.QUEUED), priority=priority))
+        require_same("priorities", [trial.priority for trial in other.trials()], [0, 2, -1, 2])
+        require_same("claimed", [claim(other, "w").number for _ in range(2)], [1, 3])
+        store.requeue(1, 1, "interrupted")
+        require_same("claimed", [claim(other, "w").number for _ in range(3)], [1, 0, 2])
 
 
 def queued_trials_are_claimed_in_order(case: StorageCase) -> None:
@@ -436,6 +448,7 @@ LAWS: tuple[Law, ...] = (
     trials_come_back_as_they_were_added,
     what_is_returned_is_the_callers_own,
     queued_trials_are_claimed_in_order,
+    queued_trials_of_a_higher_priority_are_claimed_first,
     finished_trials_stay_finished,
     a_late_worker_is_refused,
     a_late_result_is_taken_while_nobody_runs_the_trial,
@@ -447,6 +460,7 @@ LAWS: tuple[Law, ...] = (
     people_may_correct,
     changes_say_who_when_and_why,
     outcomes_come_back_bit_by_bit,
+    standard_errors_come_back_bit_by_bit,
     a_retried_trial_forgets_its_outcomes,
     trials_are_judged_by_the_definitions_constraints,
     reasons_may_hold_anything,

@@ -12,7 +12,16 @@ from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Change, Trial, TrialState
 from fidelium.space import Categorical, Parameter, Params
-from fidelium.storage.serialise import LONGEST_NAME, definition_of, outcomes_of, outcomes_text, params_of, params_text
+from fidelium.storage.serialise import (
+    LONGEST_NAME,
+    definition_of,
+    outcomes_of,
+    outcomes_text,
+    params_of,
+    params_text,
+    tags_of,
+    tags_text,
+)
 from fidelium.storage.transitions import charged
 
 _WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError, FideliumError)
@@ -40,8 +49,10 @@ class Kind:
         return Kind(f"{self.expected} or nothing", lambda value: value is None or self.fits(value))
 
 
+WHOLE = Kind("a whole number", lambda value: isinstance(value, int))
 COUNT = Kind("a whole number from 0", lambda value: isinstance(value, int) and value >= 0)
 NUMBER = Kind("a finite number", lambda value: _is_finite(value))
+ERROR = Kind("a finite number >= 0", lambda value: _is_finite(value) and value >= 0)
 TIME = Kind("seconds since 1970", lambda value: _is_finite(value) and abs(value) < _LATEST)
 NAME = Kind(f"text of up to {LONGEST_NAME} characters", lambda value: TEXT.fits(value) and len(value) <= LONGEST_NAME)
 TEXT = Kind("text", lambda value: isinstance(value, str))
@@ -121,6 +132,10 @@ def trial_of(row: Any, definition: StudyDefinition, place: str) -> Trial:
         measured_cost=cell(row, "measured_cost", NUMBER.or_nothing(), what),
         excluded=row.excluded,
         outcomes=_outcomes(cell(row, "outcomes", TEXT.or_nothing(), what), what),
+        std=cell(row, "std", ERROR.or_nothing(), what),
+        priority=cell(row, "priority", WHOLE, what),
+        note=cell(row, "note", TEXT.or_nothing(), what),
+        tags=_tags(cell(row, "tags", TEXT.or_nothing(), what), what),
         constraints=definition.constraints,
     )
     return charged(trial, rung, cell(row, "cost", NUMBER, what))
@@ -149,7 +164,6 @@ def fixed_columns(trial: Trial, ladder: FidelityLadder) -> dict[str, Any]:
         "params": params_text(trial.params),
         "fidelity": ladder.index(trial.fidelity.name),
         "given": trial.given,
-        "cost": trial.cost,
     }
 
 
@@ -167,6 +181,11 @@ def life_columns(trial: Trial) -> dict[str, Any]:
         "measured_cost": trial.measured_cost,
         "excluded": trial.excluded,
         "outcomes": outcomes_text(trial.outcomes),
+        "cost": trial.cost,
+        "std": trial.std,
+        "priority": trial.priority,
+        "note": trial.note,
+        "tags": tags_text(trial.tags),
     }
 
 
@@ -197,6 +216,14 @@ def _outcomes(text: str | None, what: str) -> dict[str, float]:
         if not isinstance(value, float) or not _is_finite(value):
             raise damaged(what, f"outcome {name!r} is {str(value)[:80]!r}, expected a finite number")
     return outcomes
+
+
+def _tags(text: str | None, what: str) -> tuple[str, ...]:
+    """The labels of a trial."""
+    try:
+        return tags_of(text)
+    except _WRONG:
+        raise damaged(what, f"tags is {str(text)[:80]!r}, expected a list of texts as JSON") from None
 
 
 def _may_be_value(parameter: Parameter, value: object) -> bool:

@@ -14,7 +14,7 @@ from fidelium.storage.sql.database import Database
 from fidelium.storage.sql.tables import METADATA, SCHEMA, STUDIES
 from fidelium.storage.sql.url import Address, parse_address
 
-CURRENT = 3
+CURRENT = 4
 """The schema this version of fidelium writes: the newest file in `storage/migrations/versions`."""
 
 _LOCK_KEY = 6_344_725_261_019

@@ -69,6 +69,10 @@ TRIALS = Table(
     Column("cost", Double, nullable=False),  # what the study was charged; 0 if given
     Column("excluded", Boolean, nullable=False),
     Column("outcomes", Text),  # JSON; NULL if there are none
+    Column("std", Double),
+    Column("priority", Integer, nullable=False),
+    Column("note", Text),
+    Column("tags", Text),  # JSON; NULL if there are none
     PrimaryKeyConstraint("study_id", "number", name="fidelium_trials_key"),
     ForeignKeyConstraint(["study_id"], ["fidelium_studies.id"], name="fidelium_trials_study", ondelete="CASCADE"),
     Index("fidelium_trials_by_version", "study_id", "version"),
@@ -118,7 +122,12 @@ UPDATE_STUDY = update(STUDIES).where(_STUDY.id == bindparam("of_study"))
 ADD_TRIAL = insert(TRIALS)
 TRIAL = select(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
 COSTS = select(_TRIAL.cost, func.count().label("runs")).where(_OF_STUDY).group_by(_TRIAL.cost)
-FIRST_QUEUED = select(TRIALS).where(_OF_STUDY, _TRIAL.state == TrialState.QUEUED.value).order_by(_TRIAL.number).limit(1)
+FIRST_QUEUED = (
+    select(TRIALS)
+    .where(_OF_STUDY, _TRIAL.state == TrialState.QUEUED.value)
+    .order_by(_TRIAL.priority.desc(), _TRIAL.number)
+    .limit(1)
+)
 RUNNING = select(TRIALS).where(_OF_STUDY, _RUNNING).order_by(_TRIAL.number)
 UPDATE_TRIAL = update(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
 BEAT = (
