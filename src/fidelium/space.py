@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.expressions import (
+    Arithmetic,
+    Columns,
+    Constraint,
+    Variable,
+    number_of,
+    parse,
+    parse_arithmetic,
+)
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
 from fidelium.parameter_constraints.region import Region
 from fidelium.parameters import Categorical, Integer, Parameter, Real
@@ -238,8 +246,20 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
+        return parse(text, self._variables)
+
+    def parse_arithmetic(self, text: str) -> Arithmetic:
+        """The number that a text computes from these parameters, such as "1 + 0.01 * cells".
+
+        Raises:
+            SpaceError: if it is not arithmetic of parameters that are numbers.
+        """
+        return parse_arithmetic(text, self._variables)
+
+    @property
+    def _variables(self) -> dict[str, Variable]:
         variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     @property
     def feasible_share(self) -> float:

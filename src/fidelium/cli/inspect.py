@@ -128,8 +128,15 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 
 
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
-    name, each = used.fidelity.name, used.fidelity.cost
-    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost}
+    declared = used.fidelity.cost  # as it is written, if it is a number
+    each = declared if used.cost_each == declared else used.cost_each
+    return {
+        "name": used.fidelity.name,
+        "cost_each": each,
+        "trials": used.trials,
+        "given": used.given,
+        "cost": used.cost,
+    }
 
 
 def _running_json(trial: Trial, time: float) -> dict[str, Any]:
@@ -211,7 +218,7 @@ def _costs(now: Snapshot) -> Table:
     for used in now.usage:
         table.add_row(
             visible(used.fidelity.name),
-            f"{used.fidelity.cost:g}",
+            f"{used.cost_each:g}",
             str(used.trials),
             str(used.given),
             f"{used.cost:g}",

@@ -232,7 +232,7 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile)
 def _costs(now: Snapshot) -> Table:
     table = grid("fidelity", ">cost each", ">trials", ">cost")
     for used in now.usage:
-        table.add_row(visible(used.fidelity.name), f"{used.fidelity.cost:g}", str(used.trials), f"{used.cost:g}")
+        table.add_row(visible(used.fidelity.name), f"{used.cost_each:g}", str(used.trials), f"{used.cost:g}")
     failed = len(now.failures)
     table.caption = f"{now.spent:g} spent" + (f", {counted(failed, 'failure')}" if failed else "")
     table.caption_justify = "left"
