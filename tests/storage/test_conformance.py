@@ -162,7 +162,23 @@ class Unjudging(MemoryStudy):
         return tuple(replace(trial, constraints=()) for trial in MemoryStudy.trials(self))
 
 
+class Thrifty(MemoryStudy):
+    """Forgets what earlier attempts took."""
+
+    def requeue(self, number: int, attempt: int, reason: Any = None, measured_cost: Any = None) -> Any:
+        return MemoryStudy.requeue(self, number, attempt, reason)
+
+
+class Guessing(MemoryStudy):
+    """Leaves a trial at what was expected of it."""
+
+    def finish(self, number: int, attempt: int, result: Any) -> Any:
+        return MemoryStudy.finish(self, number, attempt, replace(result, measured_cost=None))
+
+
 CAUGHT_BY = {
+    Thrifty: laws.every_measured_attempt_is_paid,
+    Guessing: laws.measured_costs_replace_expected_ones,
     Rounding: laws.outcomes_come_back_bit_by_bit,
     Nostalgic: laws.a_retried_trial_forgets_its_outcomes,
     Unjudging: laws.trials_are_judged_by_the_definitions_constraints,

@@ -205,9 +205,12 @@ def _so_far(now: Snapshot) -> str:
 def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile) -> None:
     """Print what a run found, what it cost, and where everything is."""
     from fidelium.feasibility import Feasibility
+    from fidelium.forecast import Forecast
 
     out = console()
     out.print(_costs(now))
+    if (forecast := Forecast.of(now)) is not None:
+        out.print(f"left:          {forecast.text}")
     if now.best is None:
         out.print(f"best observed: {visible(Feasibility(now).without_best)}")
     else:

@@ -36,7 +36,6 @@ _HOMES = {
     "costs-equal-hartmann6": "fidelium.problems.costly",
     "costs-hartmann6": "fidelium.problems.costly",
     "costs-hartmann6-cheap": "fidelium.problems.costly",
-    "costs-park1": "fidelium.problems.costly",
     "costs-peaks": "fidelium.problems.costly",
     "costs-peaks-cheap": "fidelium.problems.costly",
     "costs-rosenbrock4": "fidelium.problems.costly",

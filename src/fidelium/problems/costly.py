@@ -14,7 +14,7 @@ import numpy as np
 
 from fidelium.problems.base import Problem
 from fidelium.problems.robustness import hartmann6, peaks, rosenbrock4
-from fidelium.problems.synthetic import branin, park1
+from fidelium.problems.synthetic import branin
 from fidelium.space import Params, SearchSpace
 
 RANGE = 10.0
@@ -36,11 +36,6 @@ def costs_peaks() -> Problem:
 def costs_peaks_cheap() -> Problem:
     """Peaks, dear at small y: the summit is cheap."""
     return _costly(peaks(), "costs-peaks-cheap", y=-1)
-
-
-def costs_park1() -> Problem:
-    """Park's first function in four dimensions, dear where x1 and x3 are large, and so is the optimum."""
-    return _costly(park1(), "costs-park1", x1=0.5, x3=0.5)
 
 
 def costs_rosenbrock4() -> Problem:
