@@ -203,7 +203,7 @@ def _lines(now: Snapshot) -> list[str]:
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
-        *([] if forecast is None else [f"left    {forecast.text}"]),
+        *([] if forecast is None or not forecast.has_runs else [f"left    {forecast.text}"]),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
     if best is not None:
