@@ -128,7 +128,7 @@ def learn_costs(runs: MeasuredRuns, fidelities: int) -> CostModel:
     if rest is not None:
         variance, lengths, centres = math.exp(2 * rest[0]), np.exp(rest[1:]), runs.unit_x
         gram += variance * _kernel(centres, centres, lengths)
-    alpha = np.linalg.solve(gram, runs.log_ratio)
+    alpha: Values = np.asarray(np.linalg.solve(gram, runs.log_ratio), dtype=np.float64)
     level = _levels(np.arange(fidelities), runs.fidelity) @ alpha + 0.5 * math.exp(2 * log_noise)
     return CostModel(level, centres, lengths, variance * alpha if rest is not None else np.empty(0))
 

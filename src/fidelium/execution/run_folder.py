@@ -47,7 +47,8 @@ class RunRequest:
     @classmethod
     def of(cls, trial: Trial, position: int) -> RunRequest:
         """The request for a trial whose fidelity is at `position` in the ladder."""
-        return cls(trial.number, trial.attempt, trial.params, trial.fidelity, position)
+        rung = trial.fidelity.of_design(trial.params)
+        return cls(trial.number, trial.attempt, trial.params, rung, position)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `query.json`."""
