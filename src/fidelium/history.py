@@ -140,6 +140,11 @@ class Trial:
         return float(self.fidelity.cost if self.charged is None else self.charged)
 
     @property
+    def is_unstarted(self) -> bool:
+        """Whether it is queued and was never started."""
+        return self.state is TrialState.QUEUED and self.attempt == 0
+
+    @property
     def is_observation(self) -> bool:
         """Whether its value counts: it is done and not excluded."""
         return self.state is TrialState.DONE and not self.excluded
@@ -178,7 +183,8 @@ class Change:
     Args:
         at: when, in seconds since 1970.
         who: who did it.
-        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        action: "enqueue", "exclude", "restore", "retry", "correct", "note", "tag", "untag" or "prioritise" a trial, or
+            "redefine" the study; "stop": a rule stopped it.
         trial: the trial's number, None if the change is not about one.
         reason: why, and what was there before if it is no longer stored elsewhere.
     """

@@ -20,6 +20,8 @@ from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
+from fidelium.storage.annotations import checked_note, checked_tag, parsed_priority
+from fidelium.study.steering import Wish
 from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
 
 MAX_ERRORS = 20
@@ -96,6 +98,45 @@ def read_designs(path: Path, space: SearchSpace) -> list[Params]:
     return [params for params in found if params is not None]
 
 
+def read_wishes(path: Path, definition: StudyDefinition, otherwise: Wish) -> list[Wish]:
+    """The designs to be queued in a CSV file: a column per parameter, and `fidelity`, `priority`, `note` or `tags`.
+
+    Args:
+        path: the file.
+        definition: of the study.
+        otherwise: the fidelity, priority, note and tags of rows whose cells are empty, or where there is no column.
+
+    Raises:
+        SettingError: if the file cannot be read or is not valid; all errors are listed.
+    """
+    reader = _CsvReader(path, definition.space)
+    found: list[Wish] = []
+    for line, row in reader.rows():
+        params = _parse_row(reader, line, row)
+        cells = {name: reader.own(row, name, "").strip() for name in ("fidelity", "priority", "note", "tags")}
+        wish = replace(otherwise, params=params or {}, note=cells["note"] or otherwise.note)
+        for name, parse in (("fidelity", str), ("priority", parsed_priority), ("tags", _parse_tags)):
+            try:
+                wish = replace(wish, **{name: parse(cells[name])}) if cells[name] else wish
+                if name == "fidelity" and wish.fidelity is not None:
+                    definition.ladder.index(wish.fidelity)
+            except (FidelityError, SettingError) as error:
+                reader.add_error(line, name if cells[name] else None, error)
+        try:
+            checked_note(wish.note)
+            if params is not None:
+                definition.space.validate(params)
+        except (SettingError, SpaceError) as error:
+            reader.add_error(line, None, error)
+        found.append(wish)
+    reader.raise_errors()
+    return found
+
+
+def _parse_tags(text: str) -> tuple[str, ...]:
+    return tuple(checked_tag(tag) for tag in text.split(","))
+
+
 def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     """The design given by strings such as "angle=0.5", one per parameter.
 
@@ -111,7 +152,9 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
         cells[name.strip()] = value
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
-    return space.within_bounds({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+    return space.within_bounds(
+        {name: parse_value_of(space.parameters[name], name, text) for name, text in cells.items()}
+    )
 
 
 def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:

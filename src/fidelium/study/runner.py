@@ -41,6 +41,7 @@ from fidelium.study.outage import Outage
 from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
 from fidelium.study.resume import RESTARTS, recover
+from fidelium.study.steering import waiting_text
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import result_of
 from fidelium.text import reason_line
@@ -113,6 +114,8 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
     recorder.store_kept()
     now = study.snapshot(policy.budget)
     if not now.has_work and not _runs_elsewhere(now):
+        if waits := waiting_text(now):
+            _log.warning("%s", waits)
         _log.warning("%g of the budget of %g is spent: pass a larger total to continue", now.spent, policy.budget)
         return
     worker = worker_name()
@@ -129,6 +132,8 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
                 loop.close()
             if pressed.pressed:
                 raise KeyboardInterrupt
+            if waits := waiting_text(loop.now):
+                _log.warning("%s", waits)
         except KeyboardInterrupt:
             message = _resume_advice(loop.last_look(), in_memory=not study.store.is_shared)
             _log.warning(message, extra={ENDING: True})

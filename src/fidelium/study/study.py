@@ -33,7 +33,8 @@ from fidelium.history import Change, Direction, History, Trial, TrialState
 from fidelium.numbers import as_number
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Action, Result, Storage, StudyStore
+from fidelium.storage.annotations import checked_note, checked_priority, checked_tag
+from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
 from fidelium.study.choosing import Chooser
@@ -43,6 +44,7 @@ from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
+from fidelium.study.steering import Wish, annotate, enqueue_all
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, result_of
 
@@ -165,8 +167,8 @@ class Study:
             UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
         with self._asking:
-            while self.snapshot(budget).queued:
-                queued = self._store.claim(worker)
+            while self.snapshot(budget).startable:
+                queued = self._store.claim(worker, budget)
                 if queued is None:  # another worker was faster
                     break
                 if self.space.contains(queued.params):
@@ -334,6 +336,80 @@ class Study:
             run_study(self, evaluate, here, policy)
         return self.best
 
+    # --- steering ---
+
+    def enqueue(
+        self,
+        params: Mapping[str, Any],
+        fidelity: str | Fidelity | None = None,
+        priority: int = 0,
+        note: str | None = None,
+        *,
+        tags: Sequence[str] = (),
+        budget: float = math.inf,
+        who: str | None = None,
+    ) -> Trial:
+        """Queue a design that you believe in: `ask` and `optimize` run it next, like any other trial.
+
+        It reserves its cost. In a run whose budget does not pay for it, it waits for a larger one, and the others go
+        on. At its fidelity it counts as one of the runs of the initial design.
+
+        Args:
+            params: values of all parameters, within the bounds and the parameter constraints.
+            fidelity: a fidelity or its name; the target if None.
+            priority: queued trials of a higher one are started first; those of the same one in their order.
+            note: what to remember about it.
+            tags: short labels.
+            budget: what the study may spend in total: a design that does not fit into what is left is refused.
+            who: who does it, for `changes`; this login and host if None.
+
+        Returns:
+            The queued trial's record.
+
+        Raises:
+            SpaceError: if the design is not valid.
+            FidelityError: if the fidelity is unknown.
+            BudgetError: if the design does not fit into the rest of the budget; nothing changes.
+            SettingError: if the priority, the note or a tag is not valid.
+        """
+        wish = Wish(params, fidelity, priority, note, tags)
+        return enqueue_all(self._store, self._definition, [wish], budget, who)[0]
+
+    def prioritise(self, trial: LiveTrial | Trial | int, priority: int, *, who: str | None = None) -> Trial:
+        """Give a queued trial another priority: those of a higher one are started first.
+
+        Raises:
+            TrialError: if the trial is not one of this study, or not queued; nothing changes.
+            SettingError: if the priority is not a whole number.
+        """
+        return annotate(self._store, trial, Annotation.PRIORITISE, str(checked_priority(priority)), who)
+
+    def note(self, trial: LiveTrial | Trial | int, text: str, *, who: str | None = None) -> Trial:
+        """Write a note on a trial in any state; it replaces the one before, and an empty one removes it.
+
+        Raises:
+            TrialError: if the trial is not one of this study.
+            SettingError: if the note is not a text, or too long.
+        """
+        return annotate(self._store, trial, Annotation.NOTE, checked_note(text) or "", who)
+
+    def tag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
+        """Give a trial in any state a tag: one word.
+
+        Raises:
+            TrialError: if the trial is not one of this study.
+            SettingError: if the tag is not one word.
+        """
+        return annotate(self._store, trial, Annotation.TAG, checked_tag(tag), who)
+
+    def untag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
+        """Remove a tag from a trial.
+
+        Raises:
+            TrialError: if the trial is not one of this study, or has no such tag.
+        """
+        return annotate(self._store, trial, Annotation.UNTAG, checked_tag(tag), who)
+
     # --- repair ---
 
     def exclude(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
@@ -405,7 +481,7 @@ class Study:
         return amend(self._store, trial, Action.CORRECT, reason, who, result)
 
     def changes(self) -> tuple[Change, ...]:
-        """What people have changed afterwards, oldest first: excluded, restored, retried and corrected trials."""
+        """What people have changed, oldest first: queued, excluded, retried, annotated trials, and stops by a rule."""
         return self._store.changes()
 
     # --- what is known ---
@@ -524,7 +600,8 @@ class Study:
         """All trials as a table with the columns of `fidelium export`.
 
         They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
-        constraints, then measured_cost, excluded, given, attempt, worker, started, finished and reason.
+        constraints, then measured_cost, excluded, given, attempt, worker, started, finished, priority, tags (joined by
+        commas), note and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
