@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -247,6 +247,11 @@ class History:
     timeouts_teach: bool = True
 
     @cached_property
+    def whole(self) -> History:
+        """The same trials in the whole space, if this is about a slice of it."""
+        return self if self.space.slice_of is None else replace(self, space=self.space.slice_of)
+
+    @cached_property
     def observations(self) -> tuple[Observations, ...]:
         """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised.
 
@@ -325,7 +330,7 @@ class History:
     @cached_property
     def valid(self) -> tuple[NDArray[np.bool_], ...]:
         """For every fidelity, which observations are of valid designs, within the bounds and known constraints."""
-        if not self.space.constraints:
+        if not self.space.constraints and not self.space.held:
             return tuple(np.all((seen.unit_x >= 0) & (seen.unit_x <= 1), axis=1) for seen in self.observations)
         rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
         for trial, _ in self._placed:

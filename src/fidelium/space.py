@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,8 @@ class SearchSpace:
     Args:
         parameters: name -> `Real`, `Integer` or `Categorical`.
         constraints: texts; every design must meet all of them.
+        held: parameters at one value, in a slice of a space (`holding`): every design that is suggested has these.
+        slice_of: the space of which this is a slice, None if it is none.
 
     Raises:
         SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, the unit
@@ -62,6 +64,8 @@ class SearchSpace:
 
     parameters: Mapping[str, Parameter]
     constraints: Sequence[str] = ()
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    slice_of: SearchSpace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
@@ -85,7 +89,48 @@ class SearchSpace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchSpace):
             return NotImplemented
-        return self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        same = self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        return same and _typed(self.held) == _typed(other.held)
+
+    def holding(self, fixed: Mapping[str, Any]) -> SearchSpace:
+        """The slice in which some parameters have these values: it is sampled, snapped and climbed in alone.
+
+        Points have the same columns as those of the whole space, and all designs can be encoded. Only designs of the
+        slice are valid in it.
+
+        Args:
+            fixed: values of some parameters; without any, this is the space itself.
+
+        Raises:
+            SpaceError: if a parameter is unknown, a value is not valid, or no design of the slice meets the
+                constraints.
+        """
+        if not isinstance(fixed, Mapping):
+            raise SpaceError(f"fixed must be a dict of parameter -> value, got {fixed!r}")
+        if unknown := [name for name in fixed if name not in self.parameters]:
+            raise SpaceError(
+                f"fixed: unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}"
+            )
+        values = {name: self._validated(name, fixed[name]) for name in self.names if name in fixed}
+        if not values:
+            return self
+        shown = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+        columns, kept = _columns(self.parameters, values), list[str]()
+        for text in self.constraints:
+            rest = self.parse(text).given(columns)
+            if rest is None:
+                raise SpaceError(f"no design with {shown} meets the constraint {text!r}")
+            if rest.comparisons:
+                kept.append(text)
+        try:
+            return SearchSpace(self.parameters, tuple(kept), values, self)
+        except SpaceError as error:
+            raise SpaceError(f"with {shown}: {error}") from None
+
+    @property
+    def whole(self) -> SearchSpace:
+        """The space of which this is a slice, or the space itself."""
+        return self if self.slice_of is None else self.slice_of
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +145,7 @@ class SearchSpace:
     @property
     def size(self) -> float:
         """Number of different designs, `inf` if a parameter is real."""
-        return math.prod(parameter.size for parameter in self.parameters.values())
+        return math.prod(parameter.size for name, parameter in self.parameters.items() if name not in self.held)
 
     def validate(self, params: Mapping[str, Any]) -> Params:
         """The parameter values as plain Python objects, in the space's order.
@@ -109,8 +154,11 @@ class SearchSpace:
             SpaceError: if a parameter is missing, unknown, or outside its range, or a constraint is violated.
         """
         values = self.within_bounds(params)
+        for name, value in self.held.items():
+            if _typed({name: value}) != _typed({name: values[name]}):
+                raise SpaceError(f"parameter {name!r} is held at {value!r}, got {values[name]!r}")
         if self._feasible is not None:
-            columns = _columns(self._feasible.region, values)
+            columns = _columns(self._feasible.region.parameters, values)
             for constraint in self._feasible.region.constraints:
                 if not constraint.holds(columns)[0]:
                     numbers = constraint.sides(columns) or f"{', '.join(repr(values[n]) for n in constraint.names)}"
@@ -129,13 +177,13 @@ class SearchSpace:
             raise SpaceError(f"missing parameter {', '.join(map(repr, missing))}; got {list(params)}")
         if unknown := [name for name in params if name not in self.parameters]:
             raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}")
-        values: Params = {}
-        for name, parameter in self.parameters.items():
-            try:
-                values[name] = parameter.validate(params[name])
-            except SpaceError as error:
-                raise SpaceError(f"parameter {name!r}: {error}") from None
-        return values
+        return {name: self._validated(name, params[name]) for name in self.parameters}
+
+    def _validated(self, name: str, value: Any) -> Any:
+        try:
+            return self.parameters[name].validate(value)
+        except SpaceError as error:
+            raise SpaceError(f"parameter {name!r}: {error}") from None
 
     def contains(self, params: Mapping[str, Any]) -> bool:
         """Whether these are valid values of all parameters."""
@@ -169,14 +217,18 @@ class SearchSpace:
     def decode(self, unit_x: NDArray[np.float64]) -> Params:
         """The valid parameter values nearest to a point of the unit cube, shape `(dimension,)`."""
         return {
-            name: self.parameters[name].decode(np.asarray(unit_x)[columns]) for name, columns in self._columns.items()
+            name: self.held[name] if name in self.held else self.parameters[name].decode(np.asarray(unit_x)[columns])
+            for name, columns in self._columns.items()
         }
 
     def snap(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each row of `(n, dimension)` replaced by the nearest point that encodes a valid design."""
         unit_x = np.asarray(unit_x, dtype=float)
         parts = [self.parameters[name].snap(unit_x[:, columns]) for name, columns in self._columns.items()]
-        return np.concatenate(parts, axis=1)
+        points = np.concatenate(parts, axis=1)
+        if self.held:
+            points[:, self.held_columns] = self._held_units
+        return points
 
     def sample(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
         """`count` uniformly random designs that meet the constraints, as points of the unit cube `(count, dimension)`.
@@ -221,8 +273,22 @@ class SearchSpace:
 
     @cached_property
     def discrete(self) -> NDArray[np.int64]:
-        """The columns of integers and choices."""
-        places = [self._columns[name] for name, each in self.parameters.items() if not isinstance(each, Real)]
+        """The columns of integers and choices, without those that are held."""
+        names = [name for name, each in self.parameters.items() if not isinstance(each, Real) and name not in self.held]
+        return self._positions(names)
+
+    @cached_property
+    def held_columns(self) -> NDArray[np.int64]:
+        """The columns of the parameters that are held: a climb leaves them as they are."""
+        return self._positions([name for name in self.parameters if name in self.held])
+
+    @cached_property
+    def _held_units(self) -> NDArray[np.float64]:
+        parts = [each.encode(self.held[name]) for name, each in self.parameters.items() if name in self.held]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _positions(self, names: Sequence[str]) -> NDArray[np.int64]:
+        places = [self._columns[name] for name in names]
         return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
 
     @cached_property
@@ -251,7 +317,11 @@ class SearchSpace:
         """The parameters in constraints, and their values that meet these; None without constraints."""
         if not self.constraints:
             return None
-        return FeasibleSet(_region(self.parameters, tuple(self.parse(text) for text in self.constraints)))
+        parsed = [self.parse(text) for text in self.constraints]
+        if self.held:
+            columns = _columns(self.parameters, self.held)
+            parsed = [rest for rest in (each.given(columns) for each in parsed) if rest is not None]
+        return FeasibleSet(_region(self.parameters, tuple(parsed)))
 
     @cached_property
     def _constrained(self) -> NDArray[np.int64]:
@@ -291,16 +361,23 @@ def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, 
     return Region(kept, constraints)
 
 
-def _columns(region: Region, values: Params) -> Columns:
-    """One design as columns, with its own values, which may be between those of the grid."""
+def _columns(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> Columns:
+    """One design, or a part of one, as columns, with its own values, which may be between those of the grid."""
     numbers: dict[str, NDArray[np.float64]] = {}
     positions: dict[str, NDArray[np.int64]] = {}
-    for name, parameter in region.parameters.items():
+    for name, parameter in parameters.items():
+        if name not in values:
+            continue
         if isinstance(parameter, Categorical):
             positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])
         if (number := number_of(values[name])) is not None:
             numbers[name] = np.array([number])
     return Columns(numbers, positions)
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, tuple[type, Any]]:
+    """Values with their types: the choices True and 1 are equal in Python."""
+    return {name: (type(value), value) for name, value in values.items()}
 
 
 def _clash(region: Region) -> str:

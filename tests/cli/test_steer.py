@@ -178,3 +178,51 @@ def test_what_cannot_be_written_is_refused_in_one_line(call, study_file, command
     assert (answer.code, answer.out, len(answer.err.strip().splitlines())) == (2, "", 1)
     assert said in answer.err
     assert changes(call, path) == []
+
+
+def test_parameters_are_held_by_fix(call, study_file):
+    path = study_file(12)
+    asked = json.loads(call("ask", path, "--fix", "count=2").out)
+    assert asked["params"]["count"] == 2
+    call("tell", path, "0", "--give-back")
+    assert call("run", path, "--quiet", "--fix", "count=3", "--fix", "kind=steel").code == 0
+    assert call("worker", path, "--quiet", "--budget", "20", "--fix", "x=0.25").code == 0
+    url = json.loads(call("status", path, "--json").out)
+    assert url["states"]["queued"] == 1  # the first one has another count
+    found = [trial["params"] for trial in trials(call, path)[1:]]
+    assert all((p["count"], p["kind"]) == (3, "steel") or p["x"] == 0.25 for p in found)
+    assert len(found) >= 5
+    answer = call("recommend", path, "--fix", "x=0.25", "--json")
+    assert json.loads(answer.out)["params"]["x"] == 0.25
+
+
+def trials(call, path):
+    out = path.parent / "all.json"
+    call("export", path, out)
+    return json.loads(out.read_text())["trials"]
+
+
+@pytest.mark.parametrize("command", ["ask", "run", "worker", "recommend"])
+@pytest.mark.parametrize(
+    ("fix", "said"),
+    [
+        ("count", "--fix must look like name=value"),
+        ("cuont=2", "unknown parameter 'cuont'"),
+        ("count=9", "parameter 'count': expected a whole number in [1, 3]"),
+        ("kind=wood", "parameter 'kind': expected one of"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_in_one_line(call, study_file, command, fix, said):
+    path = study_file(12)
+    call("ask", path)
+    answer = call(command, path, "--fix", fix)
+    assert (answer.code, answer.out, len(answer.err.strip().splitlines())) == (2, "", 1)
+    assert said in answer.err
+    assert json.loads(call("status", path, "--json").out)["trials"] == 1
+
+
+def test_a_slice_without_a_valid_design_is_an_error_before_anything_is_created(call, study_file):
+    path = study_file(12, fidelities='parameter_constraints: ["x * count <= 0.5", "x >= 0.4"]\nfidelities')
+    answer = call("run", path, "--fix", "count=3")
+    assert (answer.code, "with count = 3: cannot find a design" in answer.err) == (2, True)
+    assert "has not been started" in call("status", path).err

@@ -112,8 +112,11 @@ class Designs:
 def incumbents(history: History) -> NDArray[np.float64]:
     """The best designs seen within the present bounds, target first, one per fidelity that has been observed.
 
-    With constraints, the best feasible ones, or those nearest to feasible.
+    With constraints, the best feasible ones, or those nearest to feasible. In a slice of the space where nothing was
+    observed, the designs there that are nearest to those of the whole.
     """
+    if history.space.held and not any(len(seen) for seen in history.inside):
+        return history.space.repair(incumbents(history.whole))
     both = zip(reversed(history.inside), reversed(history.order), strict=True)
     seen = [o.unit_x[order[0]] for o, order in both if len(o)]
     return np.array(seen).reshape(len(seen), history.space.dimension)

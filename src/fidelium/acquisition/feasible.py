@@ -55,6 +55,8 @@ def climb_feasible(
     """
     if hold and space is not None and len(space.discrete):
         value_and_gradient = _held(value_and_gradient, space.discrete)
+    if space is not None and space.held:
+        value_and_gradient = _held(value_and_gradient, space.held_columns)
     if space is None or not space.constraints:
         return maximise_rows(value_and_gradient, start, 0.0, 1.0, steps=steps, tolerance=tolerance)
     begin = space.repair(start)
@@ -78,6 +80,8 @@ def climb_limited(space: SearchSpace | None, evaluate: Evaluate, start: Rows, *,
         steps: calls of `evaluate` at most; with integers two and a third times as many.
     """
     within = evaluate if space is None or not space.constraints else _with_known(space, evaluate)
+    if space is not None and space.held:
+        within = _held_limits(within, space.held_columns)
     if space is None or not len(space.discrete):
         return maximise_within(within, start, steps=steps)
     held, most = _held_limits(within, space.discrete), max(2, steps // 3)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
-from fidelium.cli.options import AsJson, Name, Where
+from fidelium.cli.options import AsJson, Fix, Name, Where, fixed_values
 from fidelium.cli.output import (
     console,
     counted,
@@ -321,13 +321,13 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
         out.print(line)
 
 
-def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
+def recommend(where: Where, name: Name = None, fix: Fix = None, as_json: AsJson = False) -> None:
     """Print the recommended design: the best one observed at the target, or one the model is sure is better.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
-        choice = study.recommend()
+        choice = study.recommend(fixed_values(study.space, fix))
     if as_json:
         chance = choice.feasible_probability
         judged = study.definition.constraints or chance not in (None, 1.0)

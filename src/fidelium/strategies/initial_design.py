@@ -108,7 +108,8 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
 
 def _is_done(history: History, fidelity: int, sizes: Mapping[str, int]) -> bool:
     name = history.ladder[fidelity].name
-    runs = sum(not t.given and t.fidelity.name == name and history.space.contains(t.params) for t in history.trials)
+    space = history.space.whole  # of a slice, too: the model learns from all runs
+    runs = sum(not t.given and t.fidelity.name == name and space.contains(t.params) for t in history.trials)
     return runs >= sizes.get(name, 0)
 
 
@@ -130,7 +131,7 @@ def runs_of_design(
         trial
         for trial in history.trials
         if trial.fidelity.name == name
-        and (identity(trial.params, fidelity) in designs if trial.given else history.space.contains(trial.params))
+        and (identity(trial.params, fidelity) in designs if trial.given else history.space.whole.contains(trial.params))
     )
 
 

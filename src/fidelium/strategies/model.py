@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.acquisition.base import incumbents
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
@@ -233,6 +234,8 @@ class PosteriorModel:
         count = max(1, _TOPS // max(3, len(self.history.ladder)))
         ordered = zip(self.history.inside, self.history.order, strict=True)
         tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
+        if space.held and not len(tops):
+            tops = incumbents(self.history)
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.repair(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), space.repair(tops), near])

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fidelium.definition import checked_budget
 from fidelium.errors import (
@@ -70,6 +71,7 @@ class Policy:
         stop: when to stop before the budget is spent.
         progress: whether to show a progress bar on a terminal, and lines elsewhere.
         unstored: where results are kept that the storage could not take.
+        fixed: values of some parameters that every suggestion has.
 
     Raises:
         SettingError: if a number is too small or not a whole number.
@@ -82,6 +84,7 @@ class Policy:
     stop: Stop = NEVER
     progress: bool = True
     unstored: Path = Path(UNSTORED)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("workers", 1), ("max_failures", 1), ("retries", 0)):
@@ -104,11 +107,13 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
     Raises:
         BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
         ObjectiveError: after too many failures in a row, with the last reason.
+        SpaceError: if a fixed value is not valid, or no design with it meets the parameter constraints.
         SetupError: if an evaluation failed for a reason that is not the design's; its trial is queued again.
         StorageError: if the storage is away for too long, or fails for good.
         KeyboardInterrupt: after Ctrl-C; everything is saved by then, and its message says how to resume.
     """
     checked_budget(study.ladder, policy.budget)
+    study.space.holding(policy.fixed)
     recover(study.store)
     recorder = Recorder(study.store, KeptResults(study.definition.stored_name, policy.unstored))
     recorder.store_kept()
@@ -255,7 +260,9 @@ class _Loop:
             if len(self.running) >= self.policy.workers or not self._may_start() or not self.now.has_work:
                 return
             try:
-                trial = self.study.start(self.policy.budget, self.worker, self.policy.stop.least_worth)
+                trial = self.study.start(
+                    self.policy.budget, self.worker, self.policy.stop.least_worth, self.policy.fixed
+                )
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:

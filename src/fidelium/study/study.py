@@ -34,7 +34,7 @@ from fidelium.numbers import as_number
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
 from fidelium.storage.annotations import checked_note, checked_priority, checked_tag
-from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore
+from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore, always
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
 from fidelium.study.choosing import Chooser
@@ -76,6 +76,7 @@ class Study:
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
         self._model: tuple[tuple[Trial, ...], Model] | None = None  # of these finished trials
+        self._part: tuple[str, SearchSpace] | None = None  # the slice that was last asked for
 
     def close(self) -> None:
         """Close the storage; the study cannot be used afterwards. A study is also a context manager that does this."""
@@ -138,37 +139,51 @@ class Study:
 
     # --- ask and tell ---
 
-    def ask(self, budget: float = math.inf) -> LiveTrial:
+    def ask(self, budget: float = math.inf, *, fixed: Mapping[str, Any] | None = None) -> LiveTrial:
         """A new trial to evaluate: the initial design first, then what the strategy finds most worth its cost.
 
         Trials asked and not yet told are pending: the next `ask` knows of them and proposes something else.
 
         Args:
             budget: what the study may spend in total; only what still fits is proposed.
+            fixed: values of some parameters: the best query with these is proposed, by a model of all data. Queued
+                trials with other values wait.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
             SettingError: if the budget is not a number.
+            SpaceError: if a fixed parameter is unknown, its value is not valid, or no design with these values meets
+                the parameter constraints.
         """
-        return LiveTrial(self, self.start(budget, None))
+        return LiveTrial(self, self.start(budget, None, fixed=fixed))
 
-    def start(self, budget: float, worker: str | None, least_worth: float = -math.inf) -> Trial:
+    def start(
+        self,
+        budget: float,
+        worker: str | None,
+        least_worth: float = -math.inf,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> Trial:
         """Start a trial: one that was queued again, or else a new one. `ask` is this without a worker.
 
         Args:
             budget: what the study may spend in total.
             worker: the worker that runs it and sends heartbeats; None for a person or script that sends none.
             least_worth: what the strategy must expect of it per cost.
+            fixed: values of some parameters, as in `ask`.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
+            SpaceError: if a fixed value is not valid.
             NotWorthwhileError: if the strategy expects less of its best query.
             StorageError: if the storage cannot be read or written; then no trial was started.
             UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
+        part = self._slice(fixed)
+        accepts = always if part is None else lambda trial: part.contains(trial.params)
         with self._asking:
             while self.snapshot(budget).startable:
-                queued = self._store.claim(worker, budget)
+                queued = self._store.claim(worker, budget, accepts)
                 if queued is None:  # another worker was faster
                     break
                 if self.space.contains(queued.params):
@@ -178,7 +193,7 @@ class Study:
             try:
                 with choosing_lock(self._store):
                     while True:
-                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth)
+                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth, part)
                         stored = add_once(self._store, chosen, budget)
                         if stored is not None:
                             return stored
@@ -287,6 +302,7 @@ class Study:
         retries: int = 0,
         stop: Stop = NEVER,
         executor: Executor | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> Trial | None:
         """Ask, evaluate and record until the budget is spent.
 
@@ -310,6 +326,7 @@ class Study:
             retries: how many times a failed evaluation is retried.
             stop: when to stop before the budget is spent.
             executor: where to evaluate instead, as `dask_client.get_executor()`.
+            fixed: values of some parameters, as in `ask`: every suggestion of this call has them.
 
         Returns:
             The best trial at the target, as `best`.
@@ -317,6 +334,7 @@ class Study:
         Raises:
             BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
             SettingError: if the objective is not callable, or another argument is not valid.
+            SpaceError: if a fixed value is not valid, or no design with it meets the parameter constraints.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
             SetupError: if an evaluation raised it, because the fault is not the design's; its trial is queued again.
             StorageError: if the storage is away for half an hour; results are kept in files until then, and after.
@@ -327,11 +345,11 @@ class Study:
         unstored = objective.runs if isinstance(objective, ExternalProgram) else Path(UNSTORED)
         if executor is not None:
             evaluate, workers = evaluator_for_executor(objective, executor, workers)
-            policy = Policy(budget, workers, max_failures, retries, stop, progress, unstored.absolute())
+            policy = Policy(budget, workers, max_failures, retries, stop, progress, unstored.absolute(), fixed or {})
             run_study(self, evaluate, executor, policy)
             return self.best
         count = 1 if workers is None else workers
-        policy = Policy(budget, count, max_failures, retries, stop, progress, unstored.absolute())
+        policy = Policy(budget, count, max_failures, retries, stop, progress, unstored.absolute(), fixed or {})
         with local_executor(objective, policy.workers) as (evaluate, here):
             run_study(self, evaluate, here, policy)
         return self.best
@@ -521,19 +539,29 @@ class Study:
         """Whether the strategy has a model of its own; `predict` and `recommend` fit the default's otherwise."""
         return isinstance(self._chooser.strategy, Modelled)
 
-    def recommend(self) -> RecommendedDesign:
+    def recommend(self, fixed: Mapping[str, Any] | None = None) -> RecommendedDesign:
         """The best feasible design observed at the target, or a new one that is better with good probability.
 
         It comes with its observed value where the model finds that runs repeat, else with the posterior mean and
         standard deviation of the target; and with the probability that a run there succeeds and meets all constraints.
         A new design is recommended only if that probability is at least 90 %, or no feasible design is known.
 
+        Args:
+            fixed: values of some parameters: the best design with these; the model is fitted anew for it.
+
         Raises:
             NoDataError: if nothing was observed yet.
+            SpaceError: if a fixed value is not valid.
         """
-        choice = self._fitted().recommend()
-        seen = self.history().best_trial_at(np.asarray(choice.unit_x))
-        params = self.space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
+        part, space = self._slice(fixed), self.space
+        if part is None:
+            choice = self._fitted().recommend()
+        else:
+            now, space = self.snapshot(), part
+            history = replace(replace(now, trials=now.finished).history, space=part)
+            choice = self._chooser.fitted(history, len(now.finished)).recommend()
+        seen = replace(self.history(), space=space).best_trial_at(np.asarray(choice.unit_x))
+        params = space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
         number = None if seen is None else seen.number
         mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
         return RecommendedDesign(params, mean, float(choice.std), number, chance)
@@ -623,6 +651,15 @@ class Study:
         return f"<{title} to {self.direction} {self.ladder.target.name!r}: {', '.join(parts)}>"
 
     # --- inside ---
+
+    def _slice(self, fixed: Mapping[str, Any] | None) -> SearchSpace | None:
+        """The slice of the space in which parameters have fixed values, kept for the next call; None if none has."""
+        if fixed is None or fixed == {}:
+            return None
+        key = repr(fixed)
+        if self._part is None or self._part[0] != key:
+            self._part = (key, self.space.holding(fixed))
+        return self._part[1]
 
     def _drop(self, trial: Trial) -> None:
         """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
