@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
 from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
@@ -36,6 +37,9 @@ MARGIN = 0.5
 
 MOST_CONSTRAINTS = 100
 """Constraints of a search space at most."""
+
+MOST_LISTED = 20_000
+"""Designs at most of a space with a catalogue for which a search compares all of them."""
 
 MOST_COLUMNS = 10_000
 """Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
@@ -52,7 +56,7 @@ class SearchSpace:
     computed (a division by zero, a logarithm of a negative number, an overflow), it is not met.
 
     Args:
-        parameters: name -> `Real`, `Integer` or `Categorical`.
+        parameters: name -> `Real`, `Integer`, `Categorical` or `Catalogue`.
         constraints: texts; every design must meet all of them.
 
     Raises:
@@ -72,7 +76,9 @@ class SearchSpace:
             if not isinstance(name, str) or not name.strip():
                 raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
             if not isinstance(parameter, Parameter) or isinstance(parameter, type):
-                raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+                raise SpaceError(
+                    f"parameter {name!r} must be Real, Integer, Categorical or Catalogue, got {parameter!r}"
+                )
         if self.dimension > MOST_COLUMNS:
             raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
         if isinstance(self.constraints, (str, bytes)) or not isinstance(self.constraints, Sequence):
@@ -183,7 +189,11 @@ class SearchSpace:
 
         On thin sets, uniform as far as a random walk gets (`feasible_set.py`).
         """
-        points = self.snap(generator.random((count, self.dimension)))
+        draws = generator.random((count, self.dimension))
+        points = self.snap(draws)
+        for name, catalogue in self.catalogues.items():  # every item is as likely as any other, crowded or not
+            place = self._columns[name]
+            points[:, place] = catalogue.rows[(draws[:, place.start] * len(catalogue.rows)).astype(np.int64)]
         if self._feasible is not None:
             points[:, self._constrained] = self._feasible.sample(generator, count)
         return points
@@ -224,6 +234,29 @@ class SearchSpace:
         """The columns of integers and choices."""
         places = [self._columns[name] for name, each in self.parameters.items() if not isinstance(each, Real)]
         return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
+
+    @cached_property
+    def catalogues(self) -> dict[str, Catalogue]:
+        """The parameters that are catalogues."""
+        return {name: each for name, each in self.parameters.items() if isinstance(each, Catalogue)}
+
+    @property
+    def places(self) -> Mapping[str, slice]:
+        """The columns of each parameter."""
+        return self._columns
+
+    @cached_property
+    def table(self) -> NDArray[np.float64] | None:
+        """All designs `(n, dimension)`, if the space is a catalogue, perhaps with a few other choices; None if not.
+
+        A search then compares all of them, instead of climbing between the items.
+        """
+        if not self.catalogues or self.size > MOST_LISTED:
+            return None
+        parts = [_every(parameter) for parameter in self.parameters.values()]
+        combined = np.meshgrid(*[np.arange(len(part)) for part in parts], indexing="ij")
+        designs = np.concatenate([part[which.ravel()] for part, which in zip(parts, combined, strict=True)], axis=1)
+        return designs[self.meets(designs)]
 
     @cached_property
     def constrained_choices(self) -> NDArray[np.int64]:
@@ -282,6 +315,16 @@ def _variable(parameter: Parameter) -> Variable | None:
         if isinstance(parameter, Integer)
         else None
     )
+
+
+def _every(parameter: Parameter) -> NDArray[np.float64]:
+    """The columns of all values of a discrete parameter, `(n, width)`."""
+    if isinstance(parameter, Catalogue):
+        return parameter.rows
+    if isinstance(parameter, Categorical):
+        return np.eye(parameter.width)
+    assert isinstance(parameter, Integer)
+    return parameter.units(np.arange(parameter.low, parameter.high + 1, dtype=float))[:, None]
 
 
 def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, ...]) -> Region:
