@@ -26,7 +26,7 @@ from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
 from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
-from fidelium.parameter_constraints.region import Region
+from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
 
 Params = dict[str, Any]
@@ -52,8 +52,9 @@ class SearchSpace:
     A constraint is a comparison (`<=`, `>=`, `<`, `>`, also in a chain) of arithmetic in parameter names (`+ - * / **`,
     parentheses, `abs min max sqrt exp log sin cos`), such as "inner < outer" or "0.1 <= width * height <= 0.2". A
     categorical parameter is compared by `==` and `!=` with one of its choices, as in `core != "balsa"`; so are whole
-    numbers. A name that is not a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be
-    computed (a division by zero, a logarithm of a negative number, an overflow), it is not met.
+    numbers and the items of a catalogue, whose descriptors are numbers, as in "profile.area <= 20". A name that is not
+    a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be computed (a division by zero, a
+    logarithm of a negative number, an overflow), it is not met.
 
     Args:
         parameters: name -> `Real`, `Integer`, `Categorical` or `Catalogue`.
@@ -119,7 +120,8 @@ class SearchSpace:
             columns = _columns(self._feasible.region, values)
             for constraint in self._feasible.region.constraints:
                 if not constraint.holds(columns)[0]:
-                    numbers = constraint.sides(columns) or f"{', '.join(repr(values[n]) for n in constraint.names)}"
+                    chosen = (repr(values[name]) for name in constraint.names if name in values)
+                    numbers = constraint.sides(columns) or f"{', '.join(chosen)}"
                     raise SpaceError(f"the design violates {constraint.text!r}: {numbers}")
         return values
 
@@ -271,7 +273,10 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
-        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
+        variables: dict[str, Variable | None] = {
+            f"{name}.{each}": Variable("integer") for name, own in self.catalogues.items() for each in own.descriptors
+        }
+        variables |= {name: _variable(parameter) for name, parameter in self.parameters.items()}
         return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
 
     @property
@@ -306,7 +311,7 @@ class SearchSpace:
 
 def _variable(parameter: Parameter) -> Variable | None:
     """What a constraint may know of a parameter; None if it is of a kind that cannot be in one."""
-    if isinstance(parameter, Categorical):
+    if isinstance(parameter, Categorical | Catalogue):
         return Variable("choice", tuple(parameter.choices))
     return (
         Variable("real")
@@ -329,8 +334,10 @@ def _every(parameter: Parameter) -> NDArray[np.float64]:
 
 def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, ...]) -> Region:
     """The parameters that are in the constraints, in the space's order."""
-    used = {name for constraint in constraints for name in constraint.names}
-    kept = {n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical)}
+    used = {name for constraint in constraints for name in owners(parameters, constraint)}
+    kept = {
+        n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical | Catalogue)
+    }
     return Region(kept, constraints)
 
 
@@ -339,6 +346,10 @@ def _columns(region: Region, values: Params) -> Columns:
     numbers: dict[str, NDArray[np.float64]] = {}
     positions: dict[str, NDArray[np.int64]] = {}
     for name, parameter in region.parameters.items():
+        if isinstance(parameter, Catalogue):
+            positions[name] = np.array([parameter.position(values[name])])
+            numbers |= {f"{name}.{each}": np.array([number]) for each, number in parameter[values[name]].items()}
+            continue
         if isinstance(parameter, Categorical):
             positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])
         if (number := number_of(values[name])) is not None:

@@ -163,6 +163,10 @@ class Catalogue:
         """Positions of the items nearest to columns `(n, width)`."""
         return self._encoding.nearest(columns)
 
+    def nearest_of(self, positions: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.int64]:
+        """As `nearest`, among the items at these positions only."""
+        return self._encoding.nearest_of(positions, columns)
+
     def neighbours(self, columns: NDArray[np.float64], count: int) -> NDArray[np.int64]:
         """Positions of the `count` items nearest to each row of `(n, width)`, the nearest first, `(n, count)`."""
         return self._encoding.neighbours(columns, count)

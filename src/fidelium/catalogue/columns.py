@@ -106,10 +106,17 @@ class DescriptorColumns:
         """Positions of the items nearest to columns `(n, width)`."""
         return self.neighbours(columns, 1)[:, 0]
 
+    def nearest_of(self, positions: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.int64]:
+        """As `nearest`, among the items at these positions only."""
+        from scipy.spatial import KDTree
+
+        _, found = KDTree(self.rows[positions]).query(_finite(columns))
+        return positions[np.asarray(found, dtype=np.int64)]
+
     def neighbours(self, columns: NDArray[np.float64], count: int) -> NDArray[np.int64]:
         """Positions of the nearest items to each row, the nearest first, `(n, count)`."""
         ranks = list(range(1, min(count, len(self.rows)) + 1))
-        _, found = self._tree.query(np.nan_to_num(columns, nan=0.5, posinf=1.0, neginf=0.0), k=ranks)
+        _, found = self._tree.query(_finite(columns), k=ranks)
         return np.asarray(found, dtype=np.int64)
 
     def spread(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -155,6 +162,10 @@ def _largest(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The largest size of each column, 1 if all are 0: divided by it, no difference overflows."""
     sizes = np.max(np.abs(values), axis=0)
     return np.where(sizes > 0, sizes, 1.0)
+
+
+def _finite(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.nan_to_num(columns, nan=0.5, posinf=1.0, neginf=0.0)
 
 
 def _clearly_log(column: NDArray[np.float64]) -> bool:
