@@ -96,10 +96,8 @@ class DescriptorColumns:
             notes.append(f"on a log scale: {', '.join(self.logarithmic)}")
         _, first, counts = np.unique(self.values, axis=0, return_index=True, return_counts=True)
         if len(twice := first[counts > 1]):
-            names = ", ".join(items[i] for i in twice[:3].tolist())
-            notes.append(
-                f"{np.sum(counts[counts > 1])} items share their descriptors with another one, such as {names}"
-            )
+            names, alike = ", ".join(items[i] for i in twice[:3].tolist()), np.sum(counts[counts > 1])
+            notes.append(f"{alike} items have the descriptors of another one, and are the same to a model: {names}")
         return tuple(notes)
 
     def nearest(self, columns: NDArray[np.float64]) -> NDArray[np.int64]:
