@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate
+from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate, in_blocks, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
@@ -70,6 +70,8 @@ def search(
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
+    if history.space.table is not None:
+        return _best_of_table(worth, members, history, fidelities, every, log_worth=log_worth, together=together)
     all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
@@ -99,6 +101,37 @@ def search(
             ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
     allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
     return sorted(allowed, key=lambda candidate: -candidate.worth)
+
+
+MOST_RANKED = 64
+"""Designs of a table that are ranked, of each fidelity."""
+
+
+def _best_of_table(
+    worth: Worth,
+    members: Sequence[Member],
+    history: History,
+    fidelities: Sequence[int],
+    every: tuple[int, ...],
+    *,
+    log_worth: bool,
+    together: bool,
+) -> list[Candidate]:
+    """The best queries of a space whose designs are all listed: every one is compared that was not asked yet."""
+    table = history.space.table
+    assert table is not None
+    screen = _run_worths if _are_runs(members) else _value_worths
+    each = [in_blocks(partial(screen, worth, every, together, *member), table) for member in members]
+    worths = _numbers(np.mean(each, axis=0), log_worth)
+    ranked: list[Candidate] = []
+    for m in fidelities:
+        cost, column = history.ladder.costs[m], worths[:, every.index(m)]
+        new = np.flatnonzero(unasked(history, m))
+        rows = new if len(new) else np.arange(len(table))  # with nothing new left, the caller decides
+        for row in rows[np.argsort(-column[rows], kind="stable")[:MOST_RANKED]].tolist():
+            value = float(column[row])
+            ranked.append(Candidate(table[row], m, value - math.log(cost) if log_worth else value / cost))
+    return sorted(ranked, key=lambda candidate: -candidate.worth)
 
 
 def starts_per_fidelity(starts: int, fidelities: int) -> int:

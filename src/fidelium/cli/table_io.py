@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fidelium.catalogue import Catalogue
 from fidelium.cli.output import truncated
 from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
@@ -366,6 +367,8 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     Raises:
         SpaceError: if the text is not a valid value.
     """
+    if isinstance(parameter, Catalogue):
+        return parameter.validate(text if text in parameter.table else _as_written(parameter, text))
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
     value = parse_decimal(text)
@@ -373,6 +376,12 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
         raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
+
+
+def _as_written(parameter: Catalogue, text: str) -> str:
+    """The item whose name is written as `text`, without surrounding whitespace; the text itself if there is none."""
+    stripped = text.strip()
+    return next((item for item in parameter.choices if _written(item) in (text, stripped)), stripped)
 
 
 def _parse_choice(parameter: Categorical, text: str) -> Any:

@@ -3,7 +3,7 @@
     constraint = sum (("<=" | ">=" | "<" | ">" | "==" | "!=") sum)+
     sum = product (("+" | "-") product)*        product = unary (("*" | "/") unary)*
     unary = ("-" | "+") unary | power           power = atom ["**" unary]
-    atom = number | name | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
+    atom = number | name | name.descriptor | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
 
 A parsed sum is a list of steps for a stack machine: no depth of nesting can exhaust Python's stack. Where a step cannot
 be computed (a division by zero, the logarithm of a negative number, an overflow) the constraint is not met, whatever
@@ -33,7 +33,7 @@ DEEPEST = 50
 """Levels of parentheses, signs and powers at most."""
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]*)`"
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)?)|`(?P<quoted>[^`]*)`"
     r"|(?P<text>\"[^\"]*\"|'[^']*')|(?P<symbol><=|>=|==|!=|\*\*|[-+*/<>(),]))"
 )
 _COMPARISONS = ("<=", ">=", "<", ">", "==", "!=")

@@ -14,6 +14,7 @@ from fidelium.space import SearchSpace
 from fidelium.strategies import registry
 from fidelium.strategies.adaptive_design import InitialDesign
 from fidelium.strategies.base import Model, Modelled, Strategy
+from fidelium.strategies.initial_design import check_new_designs
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Chooser:
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
-            NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query.
+            NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query, or every
+                item of a catalogue was run at the target.
             SettingError: if the strategy proposes a fidelity that is not affordable.
         """
         of, history, number = self.definition, now.history, len(now.trials)
@@ -54,6 +56,7 @@ class Chooser:
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
                 f"which costs {of.ladder[0].cost:g}"
             )
+        check_new_designs(history)
         design = self._design if space is None else _slice_design(self._design, space)
         query = design.next(history, of.initial_within(now.budget))
         if query is None:
