@@ -13,7 +13,7 @@ from fidelium.space import Params, SearchSpace, column_names
 LEADING = ("number", "state", "fidelity", "cost", "value")
 """The columns before the parameters."""
 
-TRAILING = ("measured_cost", "excluded", "given", "attempt", "worker", "started", "finished", "reason")
+TRAILING = ("measured_cost", "std", "excluded", "given", "attempt", "worker", "started", "finished", "reason")
 """The columns after the parameters and outcomes."""
 
 FEASIBLE = "feasible"
@@ -29,12 +29,14 @@ class ObservationRow:
         fidelity: the fidelity's name.
         value: what was observed.
         outcomes: named results beside the value.
+        std: standard error of the value, None if it is not known.
     """
 
     params: Params
     fidelity: str
     value: float
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
 
 def trial_record(trial: Trial) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def trial_record(trial: Trial) -> dict[str, Any]:
         "started": trial.started,
         "finished": trial.finished,
         "measured_cost": trial.measured_cost,
+        "std": trial.std,
     }
 
 
