@@ -236,6 +236,12 @@ class Observations:
         return Observations(self.unit_x[chosen], self.y[chosen], std, self.used)
 
     @property
+    def digest(self) -> bytes:
+        """All that a model learns from, as bytes: of equal observations they are the same."""
+        errors = b"" if self.std is None else self.std.tobytes()
+        return self.unit_x.tobytes() + self.y.tobytes() + errors + repr(self.used or "").encode()
+
+    @property
     def seen_x(self) -> NDArray[np.float64]:
         """The points as the fidelity sees them: columns that it does not use are 0.5 (`(n, d)`)."""
         return as_seen(self.used, self.unit_x)

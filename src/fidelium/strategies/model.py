@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
-from fidelium.history import History, Observations
+from fidelium.history import History
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
@@ -150,14 +150,14 @@ class PosteriorModel:
         posterior's mean and standard deviation.
         """
         target, scale, feasible = len(self.history.ladder) - 1, self.scales[-1], self.history.feasible[-1]
-        seen = Observations(self.history.inside[-1].unit_x[feasible], self.history.inside[-1].y[feasible])
+        seen = self.history.inside[-1].rows(feasible)
         designs = self._new_designs()
         repeats = REPEATS / scale.scale
         # what a run of a new design would give: its ripples are not known
         expected, noise_std = self._expected(designs)
         ripples = np.minimum(noise_std, repeats)
         new = Expected(designs, expected.mean, np.sqrt(expected.std**2 + ripples**2))
-        here = Observations(seen.unit_x, scale.inward(seen.y))
+        here = replace(seen, y=scale.inward(seen.y))  # of the errors only matters whether they are 0
         posterior, _ = self._expected(seen.unit_x)
         observed = observed_designs(here, posterior, self._noise_std(here.y), repeats)
         choice, was_run = recommended(new, observed)

@@ -26,16 +26,21 @@ from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
-from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
+from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_var, unit_of
 from fidelium.surrogates.learning import require_data
 from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures, StackArchitecture
 from fidelium.surrogates.stacked_dnn.features import Features, all_of
 
 FIRST_NOISE_STD = 0.1
 """Start of the learning of the noise, in units of the values' spread."""
+
+
+LEAST_STD = 1e-2
+"""Least known noise, in units of the values' spread: with less, Adam in single precision does not find its way."""
 
 
 class NetworkLayer(eqx.Module):
@@ -126,7 +131,7 @@ class VariationalStack:
         require_data(observations)
         networks = self._networks(len(observations))
         units = standard_units(observations)
-        data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
+        data = tuple(_padded(seen, unit) for seen, unit in zip(observations, units, strict=True))
         start_key, train_key = jr.split(jax_key(key))
         keys = jr.split(start_key, len(data))
         dimension = observations[0].unit_x.shape[1]
@@ -135,7 +140,9 @@ class VariationalStack:
             for m, (network, k) in enumerate(zip(networks, keys, strict=True))
         )
         learned = _train(start, data, train_key, self.epochs, self.learning_rate)
-        return StackPosterior.of([layer.posterior() for layer in learned], units, self.nodes)
+        typical = [typical_var(seen, unit, LEAST_STD) for seen, unit in zip(observations, units, strict=True)]
+        layers = [layer.posterior(var) for layer, var in zip(learned, typical, strict=True)]
+        return StackPosterior.of(layers, units, self.nodes)
 
     def _networks(self, fidelities: int) -> tuple[Architecture, ...]:
         if isinstance(self.architecture, Architecture):
@@ -147,8 +154,17 @@ class VariationalStack:
 
 def standard_units(observations: Sequence[Observations]) -> list[Scale]:
     """The units of each fidelity, in which its values have mean 0 and spread 1; those of all values if it has none."""
-    everything = standardising(np.concatenate([seen.y for seen in observations]))
-    return [standardising(seen.y) if len(seen) else everything for seen in observations]
+    everything = unit_of(*observations)
+    return [unit_of(seen) if len(seen) else everything for seen in observations]
+
+
+def _padded(seen: Observations, unit: Scale) -> PaddedData:
+    """The observations of a fidelity in its units; with their noise, if any of it is known."""
+    data = pad(seen.unit_x, unit.inward(seen.y))
+    if seen.std is None:
+        return data
+    known = np.pad(known_vars(seen, unit, LEAST_STD), (0, len(data.y) - len(seen)), constant_values=NOT_KNOWN)
+    return PaddedData(data.x, data.y, data.mask, jnp.asarray(known))
 
 
 class VariationalLayer(eqx.Module):
@@ -177,14 +193,17 @@ class VariationalLayer(eqx.Module):
         return 0.5 * (norms - log_diagonal.shape[0]) - jnp.sum(log_diagonal)
 
     def log_likelihood(self, f: Float[Array, " n"], data: PaddedData) -> Float[Array, ""]:
-        """sum_n log N(y_n | f_n, sigma^2), the likelihood of eq. (4) joint-prob."""
+        """sum_n log N(y_n | f_n, sigma^2), the likelihood of eq. (4) joint-prob; sigma_n^2 where it is known."""
+        if data.noise_var is not None:
+            var = or_learned(data.noise_var, jnp.broadcast_to(jnp.exp(2 * self.log_noise_std), data.y.shape))
+            return jnp.sum(data.mask * -0.5 * ((data.y - f) ** 2 / var + jnp.log(2 * jnp.pi * var)))
         z = (data.y - f) / jnp.exp(self.log_noise_std)
         return jnp.sum(data.mask * (-0.5 * z**2 - self.log_noise_std - 0.5 * jnp.log(2 * jnp.pi)))
 
-    def posterior(self) -> NetworkLayer:
-        """The layer in double precision, as the chain uses it."""
+    def posterior(self, typical_var: float = NOT_KNOWN) -> NetworkLayer:
+        """The layer in double precision, as the chain uses it; with this noise of future observations, if known."""
         wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self)
-        noise_var = jnp.exp(2 * wide.log_noise_std)
+        noise_var = or_learned(jnp.asarray(typical_var), jnp.exp(2 * wide.log_noise_std))
         return NetworkLayer(wide.network, wide.weight_mean, wide.root, noise_var)
 
 
