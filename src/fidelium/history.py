@@ -239,7 +239,8 @@ class Observations:
     def digest(self) -> bytes:
         """All that a model learns from, as bytes: of equal observations they are the same."""
         errors = b"" if self.std is None else self.std.tobytes()
-        return self.unit_x.tobytes() + self.y.tobytes() + errors + repr(self.used or "").encode()
+        used = b"" if self.used is None else repr(self.used).encode()
+        return self.unit_x.tobytes() + self.y.tobytes() + errors + used
 
     @property
     def seen_x(self) -> NDArray[np.float64]:
@@ -320,9 +321,12 @@ class History:
     def order(self) -> tuple[NDArray[np.int64], ...]:
         """For every fidelity, the observations of `inside` from the best on: feasible ones by value, then the others.
 
+        Values count less their standard errors, where these are known.
+
         Infeasible ones are ordered by the sum of their violations, each in units of its outcome's spread.
         """
-        return tuple(np.lexsort((-seen.y, beyond)) for seen, beyond in zip(self.inside, self._violations, strict=True))
+        both = zip(self.inside, self._violations, strict=True)
+        return tuple(np.lexsort((-seen.sure_y, beyond)) for seen, beyond in both)
 
     @cached_property
     def _violations(self) -> tuple[NDArray[np.float64], ...]:

@@ -217,7 +217,7 @@ class PosteriorModel:
         space, target = self.history.space, self.history.inside[-1]
         tops = space.repair(target.unit_x[self.history.order[-1][:_SAFE_STARTS]])
         designs = np.concatenate([designs, safe_optima(self.posterior.members(), space, tops, _MARGINS)])
-        best = np.max(self.scales[-1].inward(target.y[self.history.feasible[-1]]))
+        best = np.max(self.scales[-1].inward(target.sure_y[self.history.feasible[-1]]))
         rise = self._expected(designs)[0].mean - best
         probability = self.feasibility(designs)
         soft = np.clip(_SOFT * np.max(rise[probability >= 0.5], initial=0.0), _LEAST_SOFT, _NEAR_BEST)
@@ -266,7 +266,7 @@ class PosteriorModel:
     @cached_property
     def _contexts(self) -> tuple[tuple[Posterior | RunMember, Array], ...]:
         """Each posterior, and the best feasible value in its units; the worst observed one if there is none."""
-        y, feasible = self.history.inside[-1].y, self.history.feasible[-1]
+        y, feasible = self.history.inside[-1].sure_y, self.history.feasible[-1]
         best = float(np.max(y[feasible])) if feasible.any() else float(np.min(y, initial=0.0))
         return tuple((each, jnp.asarray(each.scales()[-1].inward(np.array([best]))[0])) for each in self._known)
 

@@ -334,6 +334,35 @@ def reported_errors_are_the_noise(case: SurrogateCase) -> None:
 
 
 @jax_session()
+def what_a_fidelity_ignores_does_not_matter(case: SurrogateCase) -> None:
+    """Where the lowest fidelity does not use the last column, nothing there depends on it; the target does.
+
+    What was run there at one value of the column is known at all values; and it still informs about the target.
+    """
+    if case.fidelities < 2 or case.dimension < 2:
+        return
+    used = (*[True] * (case.dimension - 1), False)
+    lowest, *higher = case.observations(2 * case.count)
+    flat = replace(lowest, y=case.objective(np.c_[lowest.unit_x[:, :-1], np.full(len(lowest), 0.3)], 0), used=used)
+    higher = [replace(seen, y=seen.y + 0.5 * seen.unit_x[:, -1]) for seen in higher]
+    posterior, x = case.fit([flat, *higher]), case.points()
+    moved = x.at[:, -1].set(1 - 0.9 * x[:, -1])
+    for now, when in ((posterior, ""), (posterior.given(np.asarray(x[:1]), [0]), " after a run is expected")):
+        here, there = (np.stack([np.asarray(part) for part in _marginals_at(now, at)]) for at in (x, moved))
+        _close(f"lowest fidelity elsewhere along what it ignores{when}", there[:, :, 0], here[:, :, 0], 1e-12)
+        away = float(np.max(np.abs(there[0, :, -1] - here[0, :, -1])))
+        _require(away > 0.05, "the target depends on what the lowest fidelity ignores", away)
+    _, slopes = _with_slopes(posterior, x[:3])
+    _close("slope of the lowest fidelity along what it ignores", slopes["means"][:, 0, -1], 0.0, 1e-12)
+    given = np.asarray(posterior.given(np.asarray(moved[:1]), [0]).marginals(x[0])[1])
+    before = np.asarray(posterior.marginals(x[0])[1])
+    _require(given[0] < before[0], "a run elsewhere along what it ignores is the same run", (before[0], given[0]))
+    with _compilations() as compiled:
+        _marginals_at(case.fit([flat.first(len(flat) - 1), *higher]), x)
+    _require(not compiled, "one observation fewer at a fidelity with few inputs compiles nothing", compiled)
+
+
+@jax_session()
 def the_same_key_gives_the_same_posterior(case: SurrogateCase) -> None:
     """`fit` is pure."""
     again = case.fit(case.observations(case.count))
@@ -365,6 +394,7 @@ LAWS: tuple[Law, ...] = (
     exact_values_are_interpolated,
     values_with_huge_errors_are_ignored,
     reported_errors_are_the_noise,
+    what_a_fidelity_ignores_does_not_matter,
     the_same_key_gives_the_same_posterior,
     no_data_are_refused,
 )

@@ -21,6 +21,7 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows, learn
+from fidelium.surrogates.inputs import AllUsed, all_used, seen_covariance
 from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_vars, unit_of
 from fidelium.surrogates.learning import (
     HIGHEST,
@@ -139,7 +140,7 @@ class GaussianProcess:
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
             for chosen in [subset(len(seen), self._most_points(fidelities), part)]
         ]
-        model = _JointModel(self.family, fidelities)
+        model = _JointModel(self.family, fidelities, all_used(tuple(seen.used for seen in observations)))
         theta = learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key)
         frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
         rows = model.noisy(_rows(observations, units), theta)
@@ -163,9 +164,11 @@ class JointParameters(eqx.Module):
 class _JointModel:
     family: CovarianceFamily
     fidelities: int
+    used: AllUsed | None = None
 
     def covariance(self, theta: JointParameters) -> Covariance:
-        return self.family.covariance(theta.covariance, self.fidelities)
+        whole = self.family.covariance(theta.covariance, self.fidelities)
+        return seen_covariance(whole, self.used, chained=self.family.chained)
 
     def noise(self, theta: JointParameters) -> Float[Array, " m"]:
         return jnp.exp(2 * theta.log_noise_std)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -23,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.history import Observations
+from fidelium.history import Observations, Used
 from fidelium.numerics.kernels import Kernel, check_kernel, frequencies, normal_frequencies
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
@@ -32,6 +33,7 @@ from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
 from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, learn
+from fidelium.surrogates.inputs import seen_by
 from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_var, unit_of
 from fidelium.surrogates.learning import (
     LENGTH,
@@ -109,15 +111,17 @@ class GPLayer(eqx.Module):
         process: g_m given the observations; its points are (x, f_{m-1}).
         slope: prior mean of df_m / df_{m-1}.
         noise_var: sigma_m^2.
+        used: the columns of x that the fidelity uses, None for all.
     """
 
     process: ExactGP
     slope: Scalar
     noise_var: Scalar
+    used: Used | None = eqx.field(static=True, default=None)
 
     def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
         """Mean and variance of f_m given the layer below, eq. (6) cond-m."""
-        at = _at(x, below)
+        at = _at(seen_by(self.used, x), below)
         mean, variance = self.process.moments(at)
         return mean + self.slope * at[1], variance
 
@@ -127,14 +131,15 @@ class GPLayer(eqx.Module):
 
     def value(self, draw: PathDraws, x: Point, below: Scalar | None) -> Scalar:
         """f_m according to one draw."""
-        at = _at(x, below)
+        at = _at(seen_by(self.used, x), below)
         return self.process.value(draw, at) + self.slope * at[1]
 
     def given(self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> GPLayer:
         """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean; not to be traced."""
-        at = (x, jnp.zeros(len(x)) if below is None else below)
+        seen = x if self.used is None else jax.vmap(partial(seen_by, self.used))(x)
+        at = (seen, jnp.zeros(len(x)) if below is None else below)
         process = self.process.given(at, jnp.full(len(x), self.noise_var), weight)
-        return GPLayer(process, self.slope, self.noise_var)
+        return GPLayer(process, self.slope, self.noise_var, self.used)
 
 
 @dataclass(frozen=True)
@@ -184,13 +189,13 @@ class NonlinearAutoregressive:
         chosen = subset(len(seen), self.most_points, subset_key)
         model, theta = _LayerModel(self.kernel), jax.tree.map(jnp.asarray, prior.mean)
         if len(seen):
-            fewer = _rows(seen.unit_x[chosen], below[chosen], z[chosen], known[chosen])
+            fewer = _rows(seen.seen_x[chosen], below[chosen], z[chosen], known[chosen])
             theta = learn(model, prior, fewer, self.starts, self.steps, start_key)
-        rows = model.noisy(_rows(seen.unit_x, below, z, known), theta)
+        rows = model.noisy(_rows(seen.seen_x, below, z, known), theta)
         waves = self._frequencies(dimension, has_below, frequency_key)
         process = ExactGP.of(model.covariance(theta), waves, rows)
         future_var = or_learned(jnp.asarray(typical_var(seen, unit)), model.noise_var(theta))
-        return GPLayer(process, jnp.asarray(slope), future_var)
+        return GPLayer(process, jnp.asarray(slope), future_var, seen.used)
 
     def _frequencies(self, dimension: int, has_below: bool, key: Key) -> tuple[Array, Array | None]:
         x_key, both_key = key.split(2)

@@ -55,7 +55,14 @@ from fidelium.surrogates.learning import (
 )
 from fidelium.surrogates.stacked_dnn.features import CosineDraws, CosineFamily, all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, Noise, linear_at, slope_of
-from fidelium.surrogates.stacked_dnn.priors import FOCUSED_FLOOR, Kind, LayerParameters, with_least_floor, without_noise
+from fidelium.surrogates.stacked_dnn.priors import (
+    FOCUSED_FLOOR,
+    Kind,
+    LayerParameters,
+    with_least_floor,
+    with_new_inputs,
+    without_noise,
+)
 
 _REFINEMENTS = 2
 """How often rho is computed again from the weights that it gave."""
@@ -133,17 +140,18 @@ class ClosedFormStack:
     ) -> Learned:
         """Parameters and form of layer m, for every member."""
         draw_key, start_key, subset_key, form_key, doubt_key = key.split(5)
-        drawn = [self.family.draw(centre, below is not None, each) for each in draw_key.split(self.members)]
+        drawn = [self.family.draw(centre, below is not None, each, seen.used) for each in draw_key.split(self.members)]
         chain = below.likeliest if below is not None else Chain((), ((everything,) * self.members,))
         inputs = _inputs_at(chain.layers, seen)
         first = None if inputs is None else _row(inputs, 0)  # parameters are learned on one member
         learned = below.theta if below else None
+        new = None if below is None else below.drawn.used  # what the layer below has not learned lengths of
         forms = _forms(
             self.family.kinds,
             seen,
             first,
             chain.units[-1][0],
-            lambda kind: self._prior(len(centre), kind, learned),
+            lambda kind: with_new_inputs(self._prior(len(centre), kind, learned), kind, new),
         )
         search = partial(self._search_theta, m, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
         likeliest = self._likeliest(search, forms, start_key)

@@ -22,7 +22,7 @@ import optax
 from jaxtyping import Array, Float
 
 from fidelium.errors import SettingError
-from fidelium.history import Observations
+from fidelium.history import Observations, Used
 from fidelium.numerics import linalg
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
@@ -30,10 +30,11 @@ from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
+from fidelium.surrogates.inputs import seen_by
 from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_var, unit_of
 from fidelium.surrogates.learning import require_data
 from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Features, all_of
+from fidelium.surrogates.stacked_dnn.features import Features, SeenFeatures, all_of
 
 FIRST_NOISE_STD = 0.1
 """Start of the learning of the noise, in units of the values' spread."""
@@ -136,7 +137,7 @@ class VariationalStack:
         keys = jr.split(start_key, len(data))
         dimension = observations[0].unit_x.shape[1]
         start = tuple(
-            VariationalLayer.at_prior(network.draw(dimension + (m > 0), k))
+            VariationalLayer.at_prior(network.draw(dimension + (m > 0), k), observations[m].used)
             for m, (network, k) in enumerate(zip(networks, keys, strict=True))
         )
         learned = _train(start, data, train_key, self.epochs, self.learning_rate)
@@ -174,12 +175,13 @@ class VariationalLayer(eqx.Module):
     weight_mean: Float[Array, " f"]
     raw_root: Float[Array, "f f"]
     log_noise_std: Float[Array, ""]
+    used: Used | None = eqx.field(static=True, default=None)
 
     @staticmethod
-    def at_prior(network: DenseFeatures) -> VariationalLayer:
-        """The layer before learning: q(w) = N(0, I)."""
+    def at_prior(network: DenseFeatures, used: Used | None = None) -> VariationalLayer:
+        """The layer before learning: q(w) = N(0, I); its fidelity uses these columns of x, None for all."""
         count = network.weights[-1].shape[1] + 1
-        return VariationalLayer(network, jnp.zeros(count), jnp.zeros((count, count)), jnp.log(FIRST_NOISE_STD))
+        return VariationalLayer(network, jnp.zeros(count), jnp.zeros((count, count)), jnp.log(FIRST_NOISE_STD), used)
 
     @property
     def root(self) -> Float[Array, "f f"]:
@@ -204,7 +206,8 @@ class VariationalLayer(eqx.Module):
         """The layer in double precision, as the chain uses it; with this noise of future observations, if known."""
         wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self)
         noise_var = or_learned(jnp.asarray(typical_var), jnp.exp(2 * wide.log_noise_std))
-        return NetworkLayer(wide.network, wide.weight_mean, wide.root, noise_var)
+        features = wide.network if self.used is None else SeenFeatures(wide.network, self.used)
+        return NetworkLayer(features, wide.weight_mean, wide.root, noise_var)
 
 
 def bound(
@@ -220,7 +223,8 @@ def bound(
     below = None
     for m, (layer, e) in enumerate(zip(layers, noise, strict=True)):
         weights = layer.weight_mean + layer.root @ e
-        phi = jax.vmap(layer.network.of_both, (0, None if below is None else 0))(x, below)
+        seen = x if layer.used is None else jax.vmap(partial(seen_by, layer.used))(x)
+        phi = jax.vmap(layer.network.of_both, (0, None if below is None else 0))(seen, below)
         f = phi @ weights
         own = data[m].x.shape[0]
         total = total + layer.log_likelihood(f[-own:], data[m]) - layer.kl()
