@@ -154,6 +154,12 @@ class SearchSpace:
         """Number of different designs, `inf` if a parameter is real."""
         return math.prod(parameter.size for name, parameter in self.parameters.items() if name not in self.held)
 
+    def columns_of(self, names: Collection[str] | None) -> tuple[bool, ...] | None:
+        """Whether each column of the unit cube belongs to one of these parameters; None if all do, or for None."""
+        if names is None or set(names) >= set(self.parameters):
+            return None
+        return tuple(name in names for name, each in self.parameters.items() for _ in range(each.width))
+
     def validate(self, params: Mapping[str, Any]) -> Params:
         """The parameter values as plain Python objects, in the space's order.
 

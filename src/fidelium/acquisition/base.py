@@ -128,9 +128,9 @@ def incumbents(history: History) -> NDArray[np.float64]:
 def best_target_value(posterior: Scaled, history: History) -> float | None:
     """The best feasible value observed at the target within the present bounds, in the model's units.
 
-    None if there is none.
+    Less its standard error, where that is known. None if there is none.
     """
-    y = history.inside[-1].y[history.feasible[-1]]
+    y = history.inside[-1].sure_y[history.feasible[-1]]
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
 
 

@@ -25,6 +25,9 @@ from fidelium.storage.annotations import checked_note, checked_tag, parsed_prior
 from fidelium.study.steering import Wish
 from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
 
+STD = "std"
+"""The column of standard errors, which a file need not have."""
+
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
 
@@ -60,7 +63,8 @@ def read_observations(
         space: the parameters, one column each.
         ladder: the fidelities.
         fidelity: the fidelity of all rows, None to read it from the column `fidelity`.
-        columns: fidelium's name -> the file's header, where they differ.
+        columns: fidelium's name -> the file's header, where they differ. The column `std`, of standard errors, is read
+            if the file has it; an empty cell is none.
         outcomes: names of outcomes to read, one column each; an empty cell is none.
         constraints: the study's: the outcomes that they name are read, too, and every row must have them.
         skip_bad: whether rows that are not valid are returned instead of refusing the file.
@@ -75,13 +79,16 @@ def read_observations(
     limited = [each.name for each in constraints]
     named = list(dict.fromkeys([*limited, *outcomes]))
     observed = ("value",) if fidelity is not None else ("fidelity", "value")
+    if STD in columns and STD not in space.parameters:  # else it is read if the file has it
+        observed = (*observed, STD)
     reader = _CsvReader(path, space, (*observed, *named), columns)
     found: list[ObservationRow | None] = []
     for line, row in reader.rows():
         if reader.own(row, "state", "done") == "done" and reader.own(row, "excluded", "False") != "True":
             observation = _parse_observation(reader, line, row, ladder, fidelity)
-            given = _parse_outcomes(reader, line, row, named, limited)
-            found.append(None if observation is None or given is None else replace(observation, outcomes=given))
+            given, std = _parse_outcomes(reader, line, row, named, limited), _parse_std(reader, line, row)
+            valid = None if observation is None or given is None or line in reader.errors else observation
+            found.append(None if valid is None else replace(valid, outcomes=given, std=std))
     if not skip_bad:
         reader.raise_errors()
     return [observation for observation in found if observation is not None], reader.bad_rows()
@@ -339,6 +346,18 @@ def _parse_outcomes(
             reader.add_error(line, name, error)
             valid = False
     return found if valid else None
+
+
+def _parse_std(reader: _CsvReader, line: int, row: Mapping[str, str]) -> float | None:
+    """The standard error in a row, None if there is none; with an error added if the cell is not valid."""
+    text = reader.cell(row, STD) if STD in reader.observed else reader.own(row, STD, "")
+    if not text.strip():
+        return None
+    value = parse_decimal(text)
+    if value is None or not 0 <= value < math.inf:
+        reader.add_error(line, STD, ObservationError(f"a standard error is a finite number >= 0, got {text!r}"))
+        return None
+    return value
 
 
 def _violation(space: SearchSpace, params: Params) -> SpaceError | None:

@@ -223,7 +223,10 @@ ParameterSection = Annotated[
 
 
 class ResultSection(Section):
-    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
+    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}.
+
+    result.json may also hold "std", the standard error of the value.
+    """
 
     file: str | None = Field(default=None, description="the result file, in the trial's folder")
     json_path: str | None = Field(
@@ -282,7 +285,9 @@ class ProgramSection(Section):
     environment: dict[str, Text] = Field(default={}, description="environment variables, with {name} for values")
     result: ResultSection | None = Field(default=None, description="how to read the value")
     outcomes: dict[str, ResultSection] = Field(
-        default={}, description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}"
+        default={},
+        description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}; std is the "
+        "standard error of the value",
     )
 
 

@@ -320,7 +320,7 @@ class _Loop:
         if error is None:
             ended = future.result()
             if isinstance(ended, Measurement):
-                result = result_of(self.study.definition, ended.value, None, ended.cost, ended.outcomes)
+                result = result_of(self.study.definition, ended.value, None, ended.cost, ended.outcomes, ended.std)
                 if result.reason is None:
                     return Ended(trial, result)
                 ended = EvaluationError(result.reason)
