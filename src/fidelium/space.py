@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.expressions import (
+    Arithmetic,
+    Columns,
+    Constraint,
+    Variable,
+    number_of,
+    parse,
+    parse_arithmetic,
+)
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
 from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
@@ -348,11 +356,26 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
+        return parse(text, self._variables)
+
+    def parse_arithmetic(self, text: str) -> Arithmetic:
+        """The number that a text computes from these parameters, such as "1 + 0.01 * cells".
+
+        Raises:
+            SpaceError: if it is not arithmetic of parameters that are numbers.
+        """
+        return parse_arithmetic(text, self._variables)
+
+    @property
+    def _variables(self) -> dict[str, Variable]:
         variables: dict[str, Variable | None] = {
-            f"{name}.{each}": Variable("integer") for name, own in self.catalogues.items() for each in own.descriptors
+            f"{name}.{each}": Variable("integer")
+            for name, own in self.parameters.items()
+            if isinstance(own, Catalogue)
+            for each in own.descriptors
         }
         variables |= {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     @property
     def feasible_share(self) -> float:

@@ -47,8 +47,9 @@ def ask(
             say(f"nothing to ask: {error}")
             raise typer.Exit(1) from None
         needed = [each.name for each in study.definition.constraints]
-    rung = trial.fidelity
-    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost}
+        rung = trial.fidelity
+        expected = trial.cost if study.definition.measures_costs else rung.cost
+    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": expected}
     print_json({**asked, **({"outcomes": needed} if needed else {})})
 
 
@@ -62,7 +63,9 @@ def tell(
     failed: Annotated[
         str | None, typer.Option(help="Mark the trial as failed, with this reason.", metavar="REASON")
     ] = None,
-    measured_cost: Annotated[float | None, typer.Option(help="Actual cost; recorded, not counted.")] = None,
+    measured_cost: Annotated[
+        float | None, typer.Option(help="Actual cost; counted with cost: measured, else recorded.")
+    ] = None,
     outcome: Annotated[
         list[str] | None, typer.Option(help="An outcome, as name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,

@@ -15,9 +15,10 @@ from typing import Any
 from fidelium.catalogue import Catalogue
 from fidelium.cli.output import truncated
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
-from fidelium.fidelity import FidelityLadder
+from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
@@ -451,16 +452,22 @@ def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial])
 
 
 def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
-    fidelities = [{"name": rung.name, "cost": rung.cost} for rung in definition.ladder]
+    fidelities = [{"name": rung.name, "cost": _declared(rung)} for rung in definition.ladder]
     study = {
         "name": definition.stored_name,
         "direction": str(definition.direction),
         "strategy": definition.strategy_name,
         "seed": definition.seed,
+        **({"cost": definition.cost} if definition.measures_costs else {}),
         **({"constraints": [str(each) for each in definition.constraints]} if definition.constraints else {}),
     }
     content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _declared(rung: Fidelity) -> float | str:
+    """The declared cost: a number, or the text of what it is computed by."""
+    return rung.cost if isinstance(rung.cost, (int, float)) else formula_text(rung.cost)
 
 
 def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:

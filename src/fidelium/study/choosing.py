@@ -43,7 +43,7 @@ class Chooser:
             space: the slice of the study's space to search; None for all of it.
 
         Raises:
-            BudgetError: if the rest of the budget is below the cheapest run.
+            BudgetError: if the rest of the budget is below the cheapest run, or below the one that is proposed.
             NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query, or every
                 item of a catalogue was run at the target.
             SettingError: if the strategy proposes a fidelity that is not affordable.
@@ -54,11 +54,13 @@ class Chooser:
         if not history.affordable:
             raise BudgetError(
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
-                f"which costs {of.ladder[0].cost:g}"
+                f"which costs {min(history.costs.cheapest):g}"
             )
         check_new_designs(history)
         design = self._design if space is None else _slice_design(self._design, space)
-        query = design.next(history, of.initial_within(now.budget))
+        query = design.next(history, of.initial_within(now.budget, history.costs.typical))
+        if query is not None and history.costs.of(query.params, query.fidelity) > history.remaining:
+            query = None
         if query is None:
             query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
             if query.fidelity not in history.affordable:
@@ -69,7 +71,14 @@ class Chooser:
             query = replace(query, params=of.space.validate({**query.params, **held}))
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
-        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker, constraints=of.constraints)
+        rung, expected = of.ladder[query.fidelity], history.costs.of(query.params, query.fidelity)
+        if expected > history.remaining:
+            raise BudgetError(
+                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below what the next run is "
+                f"expected to cost, {expected:g} at {rung.name!r}"
+            )
+        charged = None if expected == rung.cost else expected
+        return Trial(number, query.params, rung, worker=worker, charged=charged, constraints=of.constraints)
 
     def fitted(self, history: History, count: int) -> Model:
         """The strategy's model of finished trials; the default strategy's if it has none.

@@ -223,7 +223,8 @@ class Study:
             trial: the trial, its record, or its number.
             value: what was observed, in the user's units.
             failed: why there is no value.
-            measured_cost: what the evaluation really cost; recorded beside the fidelity's cost, which is what counts.
+            measured_cost: what the evaluation really cost. It counts in a study with `cost="measured"`, where without
+                it the trial costs what was expected; else it is recorded beside the fidelity's cost, which counts.
             outcomes: named results beside the value. Those that no constraint names are recorded, too.
             std: standard error of the value, as a Monte Carlo simulator knows it; 0 if the value is exact, None if it
                 is not known: the model then learns the noise.
@@ -313,7 +314,9 @@ class Study:
         """Ask, evaluate and record until the budget is spent.
 
         The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
-        the same budget after an interruption does the rest. Trials that fail cost as much as others. Ctrl-C finishes
+        the same budget after an interruption does the rest. (Where costs are measured, a run starts if its expected
+        cost fits: `spent` exceeds the budget by no more than what is running.) Trials that fail cost as much as others,
+        or what they took. Ctrl-C finishes
         what is running and then raises KeyboardInterrupt; a second one stops immediately. What was running then is
         queued, and run first when the study is resumed, as is what a killed process was running.
 
@@ -461,7 +464,9 @@ class Study:
         return amend(self._store, trial, Action.RESTORE, reason, who)
 
     def retry(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Queue a failed, lost or excluded trial again: the next `ask` returns it. It is charged once only.
+        """Queue a failed, lost or excluded trial again: the next `ask` returns it.
+
+        It is charged once only, except where costs are measured: then it costs what all its attempts take.
 
         The arguments are those of `exclude`.
 
@@ -636,8 +641,8 @@ class Study:
         """All trials as a table with the columns of `fidelium export`.
 
         They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
-        constraints, then measured_cost, std, excluded, given, attempt, worker, started, finished, priority, tags (joined
-        by commas), note and reason.
+        constraints, then measured_cost, std, excluded, given, attempt, worker, started, finished, priority, tags
+        (joined by commas), note and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
@@ -673,7 +678,9 @@ class Study:
         """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
         what = "bounds or parameter constraints" if self.space.constraints else "bounds"
         reason = f"not run: the design is outside of the study's present {what}"
-        self._store.finish(trial.number, trial.attempt, Result(TrialState.FAILED, reason=reason))
+        nothing = 0.0 if self._definition.measures_costs else None
+        result = Result(TrialState.FAILED, reason=reason, measured_cost=nothing)
+        self._store.finish(trial.number, trial.attempt, result)
         _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
