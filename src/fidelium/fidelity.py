@@ -22,19 +22,24 @@ class Fidelity:
         name: for example "coarse" or "fine".
         cost: cost of one evaluation, in the user's unit (seconds, core hours, money): a number, or, if it depends on
             the design, an expression of the parameters ("1 + 0.01 * cells") or a function of the parameters (a dict).
+        inputs: names of the parameters that its values depend on, where it ignores others; None: of all.
         design_cost: that expression or function in the study's search space; set by `FidelityLadder.priced`.
 
     Raises:
-        FidelityError: if the name is empty or the cost is not a finite number above zero.
+        FidelityError: if the name is empty, the cost is not a finite number above zero, or inputs is not a list of
+            different names, at least one.
     """
 
     name: str
     cost: float | str | CostFunction | StoredCost
+    inputs: tuple[str, ...] | None = None
     design_cost: DesignCost | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise FidelityError(f"a fidelity's name must be a non-empty string, got {self.name!r}")
+        if self.inputs is not None:
+            object.__setattr__(self, "inputs", _checked_inputs(self.name, self.inputs))
         quoted = isinstance(self.cost, str) and parse_decimal(self.cost) is not None
         if self.depends_on_design and not quoted:
             return
@@ -42,6 +47,10 @@ class Fidelity:
             raise FidelityError(f"the cost of fidelity {self.name!r} must be a number, got {self.cost!r}")
         if not 0 < self.cost <= sys.float_info.max:
             raise FidelityError(f"the cost of fidelity {self.name!r} must be finite and above 0, got {self.cost!r}")
+
+    def ignores(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the parameters that its values do not depend on."""
+        return () if self.inputs is None else tuple(name for name in names if name not in self.inputs)
 
     @property
     def depends_on_design(self) -> bool:
@@ -80,6 +89,24 @@ class Fidelity:
         return self.design_cost
 
 
+def _checked_inputs(name: str, inputs: object) -> tuple[str, ...]:
+    """The inputs of a fidelity, a list of different names.
+
+    Raises:
+        FidelityError: if they are something else.
+    """
+    if isinstance(inputs, str) or not isinstance(inputs, Iterable):
+        raise FidelityError(f"inputs of fidelity {name!r} must be a list of names of parameters, got {inputs!r}")
+    names = tuple(inputs)
+    if not all(isinstance(each, str) for each in names):
+        raise FidelityError(f"inputs of fidelity {name!r} must be a list of names of parameters, got {list(names)!r}")
+    if not names:
+        raise FidelityError(f"fidelity {name!r} needs at least one input, got an empty list; leave inputs out for all")
+    if len(set(names)) < len(names):
+        raise FidelityError(f"the inputs of fidelity {name!r} must differ, got {list(names)}")
+    return names
+
+
 @dataclass(frozen=True)
 class FidelityLadder(Sequence[Fidelity]):
     """Fidelities from low to high; the last one is the target, whose best design is searched.
@@ -111,6 +138,39 @@ class FidelityLadder(Sequence[Fidelity]):
                     f"costs must increase from low to high fidelity (the last is the target), but {low.name!r} costs"
                     f"{typically} {low.typical_cost:g} and the next, {high.name!r}, {high.typical_cost:g}"
                 )
+
+    def check_inputs(self, names: Sequence[str]) -> None:
+        """Check the inputs of the fidelities against the parameters.
+
+        The target uses all of them, and every fidelity uses those of the ones below: what a fidelity passes up to the
+        next must not depend on something that the next ignores.
+
+        Args:
+            names: of all parameters.
+
+        Raises:
+            FidelityError: if one names an unknown parameter, or leaves out what it must use.
+        """
+        below: Fidelity | None = None
+        for rung in self.fidelities:
+            if unknown := [name for name in rung.inputs or () if name not in names]:
+                raise FidelityError(
+                    f"fidelity {rung.name!r} has an unknown input {', '.join(map(repr, unknown))}; the parameters are "
+                    f"{', '.join(map(repr, names))}"
+                )
+            missing = rung.ignores(names)
+            if missing and rung is self.target:
+                raise FidelityError(
+                    f"the target {rung.name!r} must use all parameters, but its inputs leave out "
+                    f"{', '.join(map(repr, missing))}; add them, or take these parameters out of the study"
+                )
+            lost = [] if below is None else [name for name in missing if name not in below.ignores(names)]
+            if below is not None and lost:
+                raise FidelityError(
+                    f"fidelity {rung.name!r} must use all inputs of {below.name!r} below it, but leaves out "
+                    f"{', '.join(map(repr, lost))}; add them to its inputs"
+                )
+            below = rung
 
     @classmethod
     def of(cls, fidelities: Iterable[Fidelity]) -> FidelityLadder:

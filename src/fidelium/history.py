@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -22,6 +22,17 @@ from fidelium.errors import UnknownNameError
 from fidelium.expected_costs import ExpectedCosts
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Params, SearchSpace
+
+Used = tuple[bool, ...]
+"""Whether a fidelity uses each column of the unit cube."""
+
+UNUSED = 0.5
+"""What a model sees in the columns that a fidelity does not use."""
+
+
+def as_seen(used: Used | None, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points `(..., d)` as a fidelity sees them: columns that it does not use are all the same."""
+    return unit_x if used is None else np.where(np.array(used), unit_x, UNUSED)
 
 
 class Direction(StrEnum):
@@ -146,6 +157,11 @@ class Trial:
         return self.fidelity.cost_of(self.params) if self.charged is None else float(self.charged)
 
     @property
+    def is_unstarted(self) -> bool:
+        """Whether it is queued and was never started."""
+        return self.state is TrialState.QUEUED and self.attempt == 0
+
+    @property
     def is_observation(self) -> bool:
         """Whether its value counts: it is done and not excluded."""
         return self.state is TrialState.DONE and not self.excluded
@@ -184,7 +200,8 @@ class Change:
     Args:
         at: when, in seconds since 1970.
         who: who did it.
-        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        action: "enqueue", "exclude", "restore", "retry", "correct", "note", "tag", "untag" or "prioritise" a trial, or
+            "redefine" the study; "stop": a rule stopped it.
         trial: the trial's number, None if the change is not about one.
         reason: why, and what was there before if it is no longer stored elsewhere.
     """
@@ -203,10 +220,14 @@ class Observations:
     Args:
         unit_x: points of the unit cube, `(n, d)`; some may be outside after the bounds were narrowed.
         y: values times the direction's sign, `(n,)`.
+        std: standard error of each value, `(n,)`, NaN where it is not known; None: of none.
+        used: whether the fidelity uses each column of the cube, None if it uses all: values do not depend on others.
     """
 
     unit_x: NDArray[np.float64]
     y: NDArray[np.float64]
+    std: NDArray[np.float64] | None = None
+    used: Used | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -215,11 +236,33 @@ class Observations:
     def inside(self) -> Observations:
         """The observations in the unit cube."""
         rows = np.all((self.unit_x >= 0) & (self.unit_x <= 1), axis=1)
-        return self if rows.all() else Observations(self.unit_x[rows], self.y[rows])
+        return self if rows.all() else self.rows(rows)
 
     def first(self, count: int) -> Observations:
         """The first `count` observations."""
-        return self if count >= len(self) else Observations(self.unit_x[:count], self.y[:count])
+        return self if count >= len(self) else self.rows(slice(count))
+
+    def rows(self, chosen: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Observations:
+        """Some of the observations, by their positions."""
+        std = None if self.std is None else self.std[chosen]
+        return Observations(self.unit_x[chosen], self.y[chosen], std, self.used)
+
+    @property
+    def digest(self) -> bytes:
+        """All that a model learns from, as bytes: of equal observations they are the same."""
+        errors = b"" if self.std is None else self.std.tobytes()
+        used = b"" if self.used is None else repr(self.used).encode()
+        return self.unit_x.tobytes() + self.y.tobytes() + errors + used
+
+    @property
+    def seen_x(self) -> NDArray[np.float64]:
+        """The points as the fidelity sees them: columns that it does not use are 0.5 (`(n, d)`)."""
+        return as_seen(self.used, self.unit_x)
+
+    @property
+    def sure_y(self) -> NDArray[np.float64]:
+        """The values, less their standard errors where these are known: by them the best one is judged."""
+        return self.y if self.std is None else self.y - np.where(np.isnan(self.std), 0.0, self.std)
 
 
 @dataclass(frozen=True)
@@ -249,19 +292,33 @@ class History:
     measured_costs: bool = False
 
     @cached_property
+    def whole(self) -> History:
+        """The same trials in the whole space, if this is about a slice of it."""
+        return self if self.space.slice_of is None else replace(self, space=self.space.slice_of)
+
+    @cached_property
+    def used(self) -> tuple[Used | None, ...]:
+        """For every fidelity, whether it uses each column of the unit cube; None if it uses all."""
+        return tuple(self.space.columns_of(rung.inputs) for rung in self.ladder)
+
+    @cached_property
     def observations(self) -> tuple[Observations, ...]:
         """Done trials that are not excluded, per fidelity, low to high, as arrays to be maximised.
 
         After the bounds were narrowed, those not too far outside are among them (`SearchSpace.place`).
         """
-        return tuple(self._arrays(placed) for placed in self._observed)
+        return tuple(self._arrays(*part) for part in zip(self._observed, self.used, strict=True))
 
     @cached_property
     def outcomes(self) -> tuple[tuple[Observations, ...], ...]:
         """For every constraint, its outcome in the same trials, per fidelity, in the user's units and sign."""
         return tuple(
             tuple(
-                Observations(seen.unit_x, np.array([trial.outcomes[each.name] for trial, _ in placed], dtype=float))
+                Observations(
+                    seen.unit_x,
+                    np.array([trial.outcomes[each.name] for trial, _ in placed], dtype=float),
+                    used=seen.used,
+                )
                 for seen, placed in zip(self.observations, self._observed, strict=True)
             )
             for each in self.constraints
@@ -283,9 +340,12 @@ class History:
     def order(self) -> tuple[NDArray[np.int64], ...]:
         """For every fidelity, the observations of `inside` from the best on: feasible ones by value, then the others.
 
+        Values count less their standard errors, where these are known.
+
         Infeasible ones are ordered by the sum of their violations, each in units of its outcome's spread.
         """
-        return tuple(np.lexsort((-seen.y, beyond)) for seen, beyond in zip(self.inside, self._violations, strict=True))
+        both = zip(self.inside, self._violations, strict=True)
+        return tuple(np.lexsort((-seen.sure_y, beyond)) for seen, beyond in both)
 
     @cached_property
     def _violations(self) -> tuple[NDArray[np.float64], ...]:
@@ -327,7 +387,7 @@ class History:
     @cached_property
     def valid(self) -> tuple[NDArray[np.bool_], ...]:
         """For every fidelity, which observations are of valid designs, within the bounds and known constraints."""
-        if not self.space.constraints:
+        if not self.space.constraints and not self.space.held:
             return tuple(np.all((seen.unit_x >= 0) & (seen.unit_x <= 1), axis=1) for seen in self.observations)
         rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
         for trial, _ in self._placed:
@@ -339,8 +399,7 @@ class History:
     def inside(self) -> tuple[Observations, ...]:
         """The observations of valid designs: they may be recommended or asked again."""
         return tuple(
-            seen if rows.all() else Observations(seen.unit_x[rows], seen.y[rows])
-            for seen, rows in zip(self.observations, self.valid, strict=True)
+            seen if rows.all() else seen.rows(rows) for seen, rows in zip(self.observations, self.valid, strict=True)
         )
 
     @cached_property
@@ -441,10 +500,17 @@ class History:
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
-        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds."""
+        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds.
+
+        As the fidelity sees them: two that differ in what it ignores are the same query.
+        """
         name = self.ladder[fidelity].name
         points = [point for trial, point in self._placed if trial.fidelity.name == name]
-        return np.array(points).reshape(len(points), self.space.dimension)
+        return self.seen(fidelity, np.array(points).reshape(len(points), self.space.dimension))
+
+    def seen(self, fidelity: int, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points `(..., d)` as a fidelity sees them: columns that it ignores are all the same."""
+        return as_seen(self.used[fidelity], unit_x)
 
     @cached_property
     def _observed(self) -> tuple[tuple[tuple[Trial, NDArray[np.float64]], ...], ...]:
@@ -475,7 +541,9 @@ class History:
             if not trial.excluded and self.space.place(trial.params) is not None
         )
 
-    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:
+    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]], used: Used | None) -> Observations:
         unit_x = np.array([point for _, point in placed]).reshape(len(placed), self.space.dimension)
         y = np.array([float(trial.value or 0.0) for trial, _ in placed])
-        return Observations(unit_x, self.direction.sign * y)
+        std = np.array([math.nan if trial.std is None else trial.std for trial, _ in placed])
+        known = None if np.isnan(std).all() else std
+        return Observations(unit_x, self.direction.sign * y, known, used)

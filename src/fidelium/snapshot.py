@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from fidelium.definition import StudyDefinition
@@ -12,6 +14,24 @@ from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity
 from fidelium.history import History, Trial, TrialState
 from fidelium.numbers import as_number, exact_sum, remainder
+
+
+def reserving(unstarted: Iterable[Trial], spent: Fraction, budget: float) -> tuple[Trial, ...]:
+    """Of the queued trials that were never started, those that the budget pays for; the others wait.
+
+    The first to be started are the first to be paid for: by priority, then by number.
+
+    Args:
+        unstarted: the queued trials that were never started.
+        spent: what all other trials cost.
+        budget: what all may cost together.
+    """
+    found: list[Trial] = []
+    for trial in sorted(unstarted, key=lambda trial: (-trial.priority, trial.number)):
+        if trial.cost <= remainder(budget, spent):
+            found.append(trial)
+            spent += exact_sum([trial.cost])
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -62,13 +82,30 @@ class Snapshot:
 
     @cached_property
     def reserved(self) -> float:
-        """The cost of the trials that are queued: not spent, but not available for others either."""
-        return float(exact_sum(trial.cost for trial in self.queued))
+        """The cost of the trials that are queued and do not wait: not spent, but not available for others either."""
+        return float(exact_sum(trial.cost for trial in self.startable))
 
     @cached_property
     def remaining(self) -> float:
         """What is left of the budget, neither spent nor reserved, rounded down: a run that costs no more fits."""
-        return remainder(self.budget, exact_sum(trial.cost for trial in self.trials))
+        waiting = {trial.number for trial in self.waiting}
+        return remainder(self.budget, exact_sum(trial.cost for trial in self.trials if trial.number not in waiting))
+
+    @cached_property
+    def waiting(self) -> tuple[Trial, ...]:
+        """Queued trials that were never started and that the budget does not pay for: they wait for a larger one."""
+        unstarted = [trial for trial in self.trials if trial.is_unstarted]
+        if not unstarted or math.isinf(self.budget):
+            return ()
+        others = exact_sum(trial.cost for trial in self.trials if not trial.is_unstarted)
+        paid = {trial.number for trial in reserving(unstarted, others, self.budget)}
+        return tuple(trial for trial in unstarted if trial.number not in paid)
+
+    @property
+    def startable(self) -> tuple[Trial, ...]:
+        """Queued trials without those that wait for a larger budget."""
+        waiting = {trial.number for trial in self.waiting}
+        return tuple(trial for trial in self.queued if trial.number not in waiting)
 
     @cached_property
     def history(self) -> History:
@@ -123,8 +160,8 @@ class Snapshot:
 
     @property
     def has_work(self) -> bool:
-        """Whether a trial is queued, or the rest of the budget pays for another run."""
-        return bool(self.queued) or bool(self.history.affordable)
+        """Whether a trial is queued and paid for, or the rest of the budget pays for another run."""
+        return bool(self.startable) or bool(self.history.affordable)
 
     @property
     def states(self) -> dict[str, int]:

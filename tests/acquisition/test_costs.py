@@ -91,6 +91,22 @@ def test_ranks_are_exact_where_the_surface_is_not(ranked):
         assert each.worth == pytest.approx(1 / declared, rel=1e-9)
 
 
+def test_the_items_of_a_table_are_ranked_by_their_own_costs(linked):
+    items = fd.Catalogue({f"n{number}": {"size": float(number), "age": float(number % 3)} for number in range(1, 8)})
+    space = fd.SearchSpace({"item": items})
+    ladder = FidelityLadder((fd.Fidelity("low", cost="item.size / 8"), fd.Fidelity("high", cost="10 * item.size")))
+    posterior = linked([0.0] * 2, [1.0] * 2, [1.0] * 2, lambda f: (f, jnp.ones_like(f)))
+    known = History(space, ladder.priced(space), Direction.MAXIMIZE, (), 45.0)
+    assert space.table is not None
+    found = search(flat, [(posterior, jnp.asarray(1.0))], known, (0, 1), space.table[:4], 4)
+    assert len(found) == 2 * 7
+    for each in found:
+        size = items[space.decode(each.unit_x)["item"]]["size"]
+        cost = (size / 8, 10 * size)[each.fidelity]
+        assert each.worth == (pytest.approx(1 / cost, rel=1e-9) if cost <= 45 else 0.0)
+    assert space.decode(found[0].unit_x) == {"item": "n1"}
+
+
 def test_starts_beyond_the_budget_rank_last(ranked):
     within = [each for each in ranked(DEPENDENT, remaining=12.0) if each.fidelity == 1]
     costs = [10 * math.exp(each.unit_x[1]) for each in within]

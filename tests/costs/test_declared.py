@@ -40,6 +40,16 @@ def test_an_expression_is_computed_for_the_design():
     assert fine.typical_cost == pytest.approx(np.median(wanted), rel=0.3)
 
 
+def test_an_expression_may_use_the_descriptors_of_a_catalogue():
+    profiles = fd.Catalogue({"IPE80": {"area": 7.64, "inertia": 80}, "IPE200": {"area": 28.5, "inertia": 1940}})
+    space = fd.SearchSpace({"length": fd.Real(1, 2), "profile": profiles})
+    rungs = (fd.Fidelity("coarse", cost=1), fd.Fidelity("fine", cost="profile.area * length"))
+    study = fd.create_study(space, rungs, direction="minimize", seed=0)
+    assert study.ladder.target.cost_of({"length": 2.0, "profile": "IPE200"}) == 57
+    with pytest.raises(FidelityError, match=r"'5 - profile\.area'.*above 0"):
+        fd.create_study(space, (fd.Fidelity("fine", cost="5 - profile.area"),), direction="minimize")
+
+
 def test_a_function_is_called_with_the_parameters():
     fine = ladder_with(lambda params: 2 + params["cells"]).priced(SPACE)[1]
     assert fine.cost_of(PARAMS) == 102.0

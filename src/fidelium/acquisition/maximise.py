@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate
+from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate, in_blocks, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
@@ -83,6 +83,9 @@ def search(
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
+    if history.space.table is not None:
+        worths = _worths_of_table(worth, members, history, every, log_worth=log_worth, together=together)
+        return _best_of_table(worths, history, fidelities, every, surfaces, log_worth=log_worth)
     all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
@@ -113,6 +116,52 @@ def search(
             ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
     allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
     return sorted(allowed, key=lambda candidate: -candidate.worth)
+
+
+MOST_RANKED = 64
+"""Designs of a table that are ranked, of each fidelity."""
+
+
+def _worths_of_table(
+    worth: Worth,
+    members: Sequence[Member],
+    history: History,
+    every: tuple[int, ...],
+    *,
+    log_worth: bool,
+    together: bool,
+) -> NDArray[np.float64]:
+    """The worth of every design of a space that lists all of them, at every fidelity, `(n, m)`."""
+    table = history.space.table
+    assert table is not None
+    screen = _run_worths if _are_runs(members) else _value_worths
+    each = [in_blocks(partial(screen, worth, every, together, *member), table) for member in members]
+    return _numbers(_within_budget(np.mean(each, axis=0), table, every, history), log_worth)
+
+
+def _best_of_table(
+    worths: NDArray[np.float64],
+    history: History,
+    fidelities: Sequence[int],
+    every: tuple[int, ...],
+    surfaces: CostSurfaces,
+    *,
+    log_worth: bool,
+) -> list[Candidate]:
+    """The best queries of a space whose designs are all listed, of those that were not asked yet."""
+    table = history.space.table
+    assert table is not None
+    ranked: list[Candidate] = []
+    for m in fidelities:
+        column = worths[:, every.index(m)]
+        new = np.flatnonzero(unasked(history, m))
+        rows = new if len(new) else np.arange(len(table))  # with nothing new left, the caller decides
+        rows = rows[np.argsort(-column[rows], kind="stable")[:MOST_RANKED]]
+        costs = _left_to_divide_by(history, surfaces, table[rows], np.full(len(rows), m))
+        for row, cost in zip(rows.tolist(), costs, strict=True):
+            value = float(column[row])
+            ranked.append(Candidate(table[row], m, value - math.log(cost) if log_worth else value / cost))
+    return sorted(ranked, key=lambda candidate: -candidate.worth)
 
 
 def starts_per_fidelity(starts: int, fidelities: int) -> int:

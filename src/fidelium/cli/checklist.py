@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fidelium.catalogue import Catalogue
 from fidelium.cli.locate import Located, open_storage_of, study_in
 from fidelium.cli.output import counted
 from fidelium.costs.declared import formula_text
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from fidelium.config.load import StudyFile
     from fidelium.execution.command import Command
     from fidelium.execution.result_rules import ResultRule
+
+_MOST_TRIED = 50
+"""Items of a catalogue at most that templates are tried with."""
 
 _LITTLE_SPACE = 1e9
 """Bytes of free disk below which `check` warns."""
@@ -57,6 +61,9 @@ def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
         yield Finding(
             "space", "ok", f"{counted(len(constraints), 'parameter constraint')}: {_share_text(definition.space)}"
         )
+    for name, catalogue in definition.space.catalogues.items():
+        size = f"{counted(len(catalogue.choices), 'item')}, {counted(len(catalogue.descriptors), 'descriptor')}"
+        yield Finding("items", "ok", f"{name}: {'; '.join((size, *catalogue.notes))}")
     yield from _programs(file)
     yield from _templates(file)
     yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rules_text, file.program.commands.values()))))
@@ -92,8 +99,9 @@ def _designs(space: SearchSpace) -> Iterator[Params]:
     yield middle(space)
     yield from (_valid(space, space.decode(np.full(space.dimension, end))) for end in (0.0, 1.0))
     for name, parameter in space.parameters.items():
-        if isinstance(parameter, Categorical):
-            every = ({**middle(space), name: choice} for choice in parameter.choices[1:])
+        if isinstance(parameter, Categorical | Catalogue):
+            last = None if isinstance(parameter, Categorical) else _MOST_TRIED
+            every = ({**middle(space), name: choice} for choice in parameter.choices[1:last])
             yield from (_valid(space, params) for params in every)
 
 
@@ -114,7 +122,7 @@ def _templates(file: StudyFile) -> Iterator[Finding]:
     for position, rung in enumerate(ladder):
         command = file.program.commands[rung.name]
         for params in _designs(space):
-            request = RunRequest.of(Trial(0, params, rung), position)
+            request = RunRequest.of(Trial(0, params, rung), position, file.program.tables)
             folder = file.program.runs / "00000"
             try:
                 count += len(command.decks(command.values(request, folder, file.program.here)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
-from fidelium.cli.options import AsJson, Name, Where
+from fidelium.cli.options import AsJson, Fix, Name, Where, fixed_values
 from fidelium.cli.output import (
     console,
     counted,
@@ -115,6 +115,9 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         **_feasibility_json(now),
         "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
+        "queued": [_queued_json(trial) for trial in _in_order(now)],
+        "waiting": [trial.number for trial in now.waiting],
+        "annotated": [_annotation_json(trial) for trial in _annotated(now)],
         "failures": [_failure_json(trial) for trial in now.failures],
     }
 
@@ -144,6 +147,24 @@ def _usage_json(used: FidelityUsage) -> dict[str, Any]:
 def _running_json(trial: Trial, time: float) -> dict[str, Any]:
     seconds = round(_age(trial, time), 1)
     return {"number": trial.number, "fidelity": trial.fidelity.name, "worker": trial.worker, "seconds": seconds}
+
+
+def _queued_json(trial: Trial) -> dict[str, Any]:
+    return {"number": trial.number, "fidelity": trial.fidelity.name, "cost": trial.cost, "priority": trial.priority}
+
+
+def _annotation_json(trial: Trial) -> dict[str, Any]:
+    return {"number": trial.number, "tags": list(trial.tags), "note": trial.note}
+
+
+def _in_order(now: Snapshot) -> list[Trial]:
+    """The queued trials, the first to be started first."""
+    return sorted(now.queued, key=lambda trial: (-trial.priority, trial.number))
+
+
+def _annotated(now: Snapshot) -> list[Trial]:
+    """The trials with a note or a tag, newest first."""
+    return [trial for trial in reversed(now.trials) if trial.note is not None or trial.tags]
 
 
 def _failure_json(trial: Trial) -> dict[str, Any]:
@@ -185,8 +206,12 @@ def _page(now: Snapshot, time: float) -> RenderableType:
     parts.append(_costs(now))
     if now.running:
         parts.append(_running(now, time))
+    if now.queued:
+        parts.append(_queued(now))
     if now.failures:
         parts.append(_failures(now))
+    if _annotated(now):
+        parts.append(_annotations(now))
     return Group(*parts)
 
 
@@ -239,6 +264,24 @@ def _running(now: Snapshot, time: float) -> Table:
     return _with_rest(table, len(now.running))
 
 
+def _queued(now: Snapshot) -> Table:
+    title = f"queued: {len(now.queued)}" + (f", {len(now.waiting)} wait for a larger budget" if now.waiting else "")
+    table = grid(">trial", "fidelity", ">cost", ">priority", "design", title=title)
+    for trial in _in_order(now)[:SHOWN]:
+        fidelity, cost = visible(trial.fidelity.name), f"{trial.cost:g}"
+        table.add_row(str(trial.number), fidelity, cost, str(trial.priority), design(trial.params))
+    return _with_rest(table, len(now.queued))
+
+
+def _annotations(now: Snapshot) -> Table:
+    found = _annotated(now)
+    table = grid(">trial", "state", "tags", "note", title="notes and tags, newest first")
+    for trial in found[:SHOWN]:
+        note = reason_line(trial.note, LONGEST_REASON) if trial.note else ""
+        table.add_row(str(trial.number), str(trial.state), visible(", ".join(trial.tags)), note)
+    return _with_rest(table, len(found))
+
+
 def _failures(now: Snapshot) -> Table:
     title = counted(len(now.failures), "failure")
     table = grid(">trial", "fidelity", "state", "reason", title=f"{title}, newest first")
@@ -289,13 +332,13 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
         out.print(line)
 
 
-def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
+def recommend(where: Where, name: Name = None, fix: Fix = None, as_json: AsJson = False) -> None:
     """Print the recommended design: the best one observed at the target, or one the model is sure is better.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
-        choice = study.recommend()
+        choice = study.recommend(fixed_values(study.space, fix))
     if as_json:
         chance = choice.feasible_probability
         judged = study.definition.constraints or chance not in (None, 1.0)

@@ -12,8 +12,10 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainValidator,
+    Tag,
     WithJsonSchema,
     model_validator,
 )
@@ -207,11 +209,45 @@ class CategoricalSection(Section):
     choices: Choices = Field(description="at least two choices: text, numbers, true, false or null")
 
 
-ParameterSection = Annotated[RealSection | IntegerSection | CategoricalSection, Field(discriminator="type")]
+class CatalogueSection(Section):
+    """One of many items with numeric descriptors: a CSV file with a row per item, or the items themselves."""
+
+    type: Literal["catalogue"] = "catalogue"
+    catalogue: str | dict[Text, dict[str, int | float | None]] = Field(
+        description="CSV file with a header, next to the study file; or item: {descriptor: number}",
+        examples=["profiles.csv", {"IPE100": {"area": 10.3}, "IPE120": {"area": 13.2}}],
+    )
+    item: str | None = Field(default=None, description="column of the items' names; the first one by default")
+    descriptors: list[str] | None = Field(
+        default=None, description="the descriptors to use; by default all columns of numbers", min_length=1
+    )
+    log: list[str] | None = Field(
+        default=None, description="descriptors on a logarithmic scale; decided by their values by default"
+    )
+
+
+def _kind(value: object) -> str | None:
+    """The type of a parameter; a catalogue is known by its key."""
+    if isinstance(value, dict):
+        return value.get("type", "catalogue" if "catalogue" in value else None)
+    return getattr(value, "type", None)
+
+
+AnyParameterSection = RealSection | IntegerSection | CategoricalSection | CatalogueSection
+ParameterSection = Annotated[
+    Annotated[RealSection, Tag("real")]
+    | Annotated[IntegerSection, Tag("integer")]
+    | Annotated[CategoricalSection, Tag("categorical")]
+    | Annotated[CatalogueSection, Tag("catalogue")],
+    Discriminator(_kind),
+]
 
 
 class ResultSection(Section):
-    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
+    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}.
+
+    result.json may also hold "std", the standard error of the value.
+    """
 
     file: str | None = Field(default=None, description="the result file, in the trial's folder")
     json_path: str | None = Field(
@@ -270,7 +306,9 @@ class ProgramSection(Section):
     environment: dict[str, Text] = Field(default={}, description="environment variables, with {name} for values")
     result: ResultSection | None = Field(default=None, description="how to read the value")
     outcomes: dict[str, ResultSection] = Field(
-        default={}, description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}"
+        default={},
+        description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}; std is the "
+        "standard error of the value",
     )
 
 

@@ -135,9 +135,22 @@ class DesignCost:
         return costs
 
     def _evaluated(self, designs: Sequence[Params]) -> Values:
-        names = self._parsed.names
-        columns = {name: np.array([number_of(design[name]) for design in designs], dtype=float) for name in names}
+        columns = {
+            name: np.array([self._number(design, name) for design in designs], dtype=float)
+            for name in self._parsed.names
+        }
         return self._parsed.values(Columns(columns, {})) if designs else np.empty(0)
+
+    def _number(self, design: Params, name: str) -> float | None:
+        """The value of a parameter, or the descriptor of an item, as in "profile.area"."""
+        if name in design:
+            return number_of(design[name])
+        owned = ((each, f"{each}.") for each in self.space.catalogues if name.startswith(f"{each}."))
+        return next(
+            described[name.removeprefix(dotted)]
+            for each, dotted in owned
+            if name.removeprefix(dotted) in (described := self.space.catalogues[each][design[each]])
+        )
 
     def _called(self, designs: Sequence[Params]) -> Values:
         assert callable(self.formula)

@@ -26,15 +26,17 @@ class Measurement:
         value: the objective's value, in the user's units.
         cost: the actual cost, None if it was not measured.
         outcomes: named results beside the value; they may be NaN or infinite, which is judged by the constraints.
+        std: standard error of the value, 0 if it is exact; None if the simulator says none.
 
     Raises:
-        EvaluationError: if the value is not a finite number, the cost not a finite number >= 0, or an outcome not a
-            number with a valid name.
+        EvaluationError: if the value is not a finite number, the cost or the standard error not a finite number >= 0,
+            or an outcome not a number with a valid name.
     """
 
     value: float
     cost: float | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
     def __post_init__(self) -> None:
         value, cost = _as_number(self.value), 0.0 if self.cost is None else _as_number(self.cost)
@@ -42,12 +44,15 @@ class Measurement:
             raise EvaluationError(f"the value is {shown(self.value)}, not a finite number")
         if cost is None or not 0 <= cost < math.inf:
             raise EvaluationError(f"the cost is {shown(self.cost)}, not a finite number >= 0")
+        std = 0.0 if self.std is None else _as_number(self.std)
+        if std is None or not 0 <= std < math.inf:
+            raise EvaluationError(f"the standard error (std) is {shown(self.std)}, not a finite number >= 0")
         for name, outcome in self.outcomes.items():
             _outcome(name, outcome)
 
     @classmethod
     def of(cls, result: object, source: str) -> Measurement:
-        """What a function returned: a number, or a dict with `value` and optionally `cost`, or with `failed`.
+        """What a function returned: a number, or a dict with `value` and optionally `cost` and `std`, or with `failed`.
 
         Everything else in the dict is an outcome.
 
@@ -67,19 +72,19 @@ class Measurement:
                 f'{source} must return a number or {{"value": number, "cost": number, "an outcome": number, ...}}, got '
                 f"{shown(result)}"
             )
-        fields = ("value", "cost", "failed")
+        fields = ("value", "cost", "std", "failed")
         outcomes = {name: _outcome(name, each) for name, each in result.items() if name not in fields}
         return replace(cls.of_fields(result), outcomes=outcomes)
 
     @classmethod
     def of_fields(cls, fields: Mapping[Any, Any]) -> Measurement:
-        """The fields `value` and, if it is there and not None, `cost`; others are ignored.
+        """The fields `value` and, if they are there and not None, `cost` and `std`; others are ignored.
 
         Raises:
             EvaluationError: if one is not valid.
         """
-        cost = fields.get("cost")
-        return cls(parse_number("value", fields["value"]), None if cost is None else parse_number("cost", cost))
+        cost, std = (None if fields.get(name) is None else parse_number(name, fields[name]) for name in ("cost", "std"))
+        return cls(parse_number("value", fields["value"]), cost, std=std)
 
 
 Evaluator = Callable[[Trial], Measurement]
@@ -113,7 +118,7 @@ def timed_answer(evaluate: Evaluator, trial: Trial) -> tuple[Answer, float]:
 
 Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
 """The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value, the measured
-cost and any outcomes, `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`."""
+cost, its standard error and any outcomes, `{"value": 1.2, "cost": 3.4, "std": 0.02, "stress": 1.5e8}`."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Result rules: how the value of an evaluation is read from a trial's folder.
 
-The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"` and any outcomes, or
-`{"failed": "reason"}`. The
-alternatives are a table cell, a JSON path, a regular expression and a user's Python function (`python_function.py`).
+The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"`, the standard error of the value
+`"std"` and any outcomes, or `{"failed": "reason"}`. The alternatives are a table cell, a JSON path, a regular
+expression and a user's Python function (`python_function.py`).
 With every rule, a result file whose first word is FAIL marks the evaluation as failed. Any content gives a finite
 number or a reason. A rule that finds nothing, rather than something bad, raises `UnreadableResultError`.
 """
@@ -57,7 +57,7 @@ class ResultRule(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A JSON file with `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`; the cost and outcomes are optional.
+    """A JSON file with `{"value": 1.2, "cost": 3.4, "std": 0.02, "stress": 1.5e8}`; all but the value is optional.
 
     All numbers under other names are outcomes. Texts, lists and names that no outcome may have are ignored.
     """

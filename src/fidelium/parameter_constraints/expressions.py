@@ -3,7 +3,7 @@
     constraint = sum (("<=" | ">=" | "<" | ">" | "==" | "!=") sum)+
     sum = product (("+" | "-") product)*        product = unary (("*" | "/") unary)*
     unary = ("-" | "+") unary | power           power = atom ["**" unary]
-    atom = number | name | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
+    atom = number | name | name.descriptor | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
 
 A parsed sum is a list of steps for a stack machine: no depth of nesting can exhaust Python's stack. Where a step cannot
 be computed (a division by zero, the logarithm of a negative number, an overflow) the constraint is not met, whatever
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal, NoReturn
 
@@ -33,7 +33,7 @@ DEEPEST = 50
 """Levels of parentheses, signs and powers at most."""
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]*)`"
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)?)|`(?P<quoted>[^`]*)`"
     r"|(?P<text>\"[^\"]*\"|'[^']*')|(?P<symbol><=|>=|==|!=|\*\*|[-+*/<>(),]))"
 )
 _COMPARISONS = ("<=", ">=", "<", ">", "==", "!=")
@@ -112,6 +112,20 @@ class Comparison:
         """Whether one of these parameters is in it."""
         return any(step.name in names for step in (*self.left, *self.right) if not step.count)
 
+    def given(self, columns: Columns) -> Comparison | bool:
+        """The comparison with some parameters at the values of one design; whether it holds if no other is in it.
+
+        Args:
+            columns: the values of these parameters, each `(1,)`.
+        """
+        names = (
+            {self.choice[0]} if self.choice else {s.name for s in (*self.left, *self.right) if s.name and not s.count}
+        )
+        known = {*columns.numbers, *columns.positions}
+        if names <= known:
+            return bool(self.holds(columns)[0])
+        return replace(self, left=_given(self.left, columns), right=_given(self.right, columns))
+
     def is_linear(self, names: Collection[str]) -> bool:
         """Whether both sides are linear in these parameters, whatever the others are."""
         return self.choice is None and self.symbol not in ("==", "!=") and _degree(self, names) <= 1
@@ -169,6 +183,18 @@ class Constraint:
         """Where all comparisons hold."""
         return np.logical_and.reduce([comparison.holds(columns) for comparison in self.comparisons])
 
+    def given(self, columns: Columns) -> Constraint | None:
+        """The constraint with some parameters at the values of one design, without what holds then; None if it cannot.
+
+        Args:
+            columns: the values of these parameters, each `(1,)`.
+        """
+        parts = [comparison.given(columns) for comparison in self.comparisons]
+        known = {*columns.numbers, *columns.positions}
+        left = tuple(part for part in parts if isinstance(part, Comparison))
+        names = tuple(name for name in self.names if name not in known)
+        return None if any(part is False for part in parts) else Constraint(self.text, left, names)
+
     def sides(self, columns: Columns) -> str:
         """The constraint with the numbers of the first design: "3 < 2"."""
         first, values = self.comparisons[0], []
@@ -186,6 +212,14 @@ class Constraint:
             )
             + (texts[-1])
         )
+
+
+def _given(steps: tuple[Step, ...], columns: Columns) -> tuple[Step, ...]:
+    """The steps with numbers in place of some parameters."""
+    return tuple(
+        Step("", float(columns.numbers[step.name][0])) if not step.count and step.name in columns.numbers else step
+        for step in steps
+    )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fidelium.catalogue import Catalogue
 from fidelium.constraints import OutcomeConstraint
 from fidelium.costs.declared import StoredCost, formula_text
 from fidelium.definition import DECLARED, StudyDefinition
@@ -203,15 +204,25 @@ def _options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _described(name: str, parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, Categorical):
         return {"kind": "categorical", "choices": [_checked_choice(name, choice) for choice in parameter.choices]}
+    if isinstance(parameter, Catalogue):
+        items = [[item, *descriptors.values()] for item, descriptors in parameter.table.items()]
+        scales = {} if parameter.log is None else {"log": [str(each) for each in parameter.log]}
+        return {"kind": "catalogue", "descriptors": list(parameter.descriptors), "items": items, **scales}
     if isinstance(parameter, Real | Integer):
         kind = "real" if isinstance(parameter, Real) else "integer"
         return {"kind": kind, "low": _plain(parameter.low), "high": _plain(parameter.high), "log": bool(parameter.log)}
-    raise StorageError(f"parameter {name!r} must be Real, Integer or Categorical to be stored, got {parameter!r}")
+    raise StorageError(
+        f"parameter {name!r} must be Real, Integer, Categorical or Catalogue to be stored, got {parameter!r}"
+    )
 
 
 def _parameter(fields: Mapping[str, Any]) -> Parameter:
     if fields["kind"] == "categorical":
         return Categorical(tuple(fields["choices"]))
+    if fields["kind"] == "catalogue":
+        names = fields["descriptors"]
+        items = {item: dict(zip(names, values, strict=True)) for item, *values in fields["items"]}
+        return Catalogue(items, fields.get("log"))
     kind = Real if fields["kind"] == "real" else Integer
     return kind(fields["low"], fields["high"], fields["log"])
 

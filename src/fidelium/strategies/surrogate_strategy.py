@@ -7,13 +7,14 @@ below it are shared with `dnn_mfbo.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from fidelium.acquisition.base import Acquisition, Candidate
-from fidelium.errors import BudgetError, NoDataError
+from fidelium.errors import BudgetError, NoDataError, NotWorthwhileError
 from fidelium.history import History, Query
 from fidelium.numerics.backend import jax_session
 from fidelium.randomness import Key
@@ -143,7 +144,22 @@ def first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Q
     for candidate in ranked:
         if candidate.unit_x.tobytes() not in asked[candidate.fidelity] and _is_paid_for(history, candidate):
             return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
+    if history.space.table is not None:
+        return _any_new(ranked, history, pending, key)
     spare = {m: unasked_point(history, pending, m, key) for m in dict.fromkeys(c.fidelity for c in ranked)}
     # a finite space may be exhausted at one fidelity and not at another; if at all of them, any design will do
     fidelity = next((m for m, unit_x in spare.items() if unit_x.tobytes() not in asked[m]), ranked[0].fidelity)
     return Query(history.space.decode(spare[fidelity]), fidelity)
+
+
+def _any_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
+    """A random new design of a space whose designs are all listed, at a fidelity that has one left.
+
+    Raises:
+        NotWorthwhileError: if every affordable fidelity is exhausted.
+    """
+    *others, last = dict.fromkeys((*(each.fidelity for each in ranked), *reversed(history.affordable)))
+    for m in others:
+        with suppress(NotWorthwhileError):
+            return random_query(history, pending, m, key)
+    return random_query(history, pending, last, key)

@@ -2,8 +2,9 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, parameter constraints,
-costs, the strategy with its options, the seed, the initial design, budget and timeouts. A new cost holds for new
-trials. Constraints on outcomes can change if every observation has the outcomes that they name.
+items and descriptors of catalogues, costs, the strategy with its options, the seed, the initial design, budget and
+timeouts. A new cost holds for new trials. Constraints on outcomes can change if every observation has the outcomes that
+they name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from fidelium.catalogue import Catalogue, catalogue_differences
 from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
@@ -173,10 +175,14 @@ def _kept_order(old: Parameter, new: Parameter) -> Parameter:
     """The new parameter, or the old one if only the order of its choices or the type of its bounds differs."""
     if isinstance(old, Categorical) and isinstance(new, Categorical) and not any(_choice_differences(old, new)):
         return old
+    if isinstance(old, Catalogue) and isinstance(new, Catalogue) and not catalogue_differences("", old, new):
+        return old
     return old if old == new else new
 
 
 def _parameter_differences(name: str, old: Parameter, new: Parameter) -> Iterable[str]:
+    if isinstance(old, Catalogue) and isinstance(new, Catalogue):
+        return catalogue_differences(name, old, new)
     if isinstance(old, Categorical) and isinstance(new, Categorical):
         removed, added = _choice_differences(old, new)
         changed = [

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fidelium.definition import checked_budget
 from fidelium.errors import (
@@ -42,6 +43,7 @@ from fidelium.study.outage import Outage
 from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
 from fidelium.study.resume import RESTARTS, recover
+from fidelium.study.steering import waiting_text
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import result_of
 from fidelium.text import reason_line
@@ -73,6 +75,7 @@ class Policy:
         stop: when to stop before the budget is spent.
         progress: whether to show a progress bar on a terminal, and lines elsewhere.
         unstored: where results are kept that the storage could not take.
+        fixed: values of some parameters that every suggestion has.
 
     Raises:
         SettingError: if a number is too small or not a whole number.
@@ -85,6 +88,7 @@ class Policy:
     stop: Stop = NEVER
     progress: bool = True
     unstored: Path = Path(UNSTORED)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("workers", 1), ("max_failures", 1), ("retries", 0)):
@@ -107,16 +111,20 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
     Raises:
         BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
         ObjectiveError: after too many failures in a row, with the last reason.
+        SpaceError: if a fixed value is not valid, or no design with it meets the parameter constraints.
         SetupError: if an evaluation failed for a reason that is not the design's; its trial is queued again.
         StorageError: if the storage is away for too long, or fails for good.
         KeyboardInterrupt: after Ctrl-C; everything is saved by then, and its message says how to resume.
     """
     checked_budget(study.ladder, policy.budget)
+    study.space.holding(policy.fixed)
     recover(study.store)
     recorder = Recorder(study.store, KeptResults(study.definition.stored_name, policy.unstored))
     recorder.store_kept()
     now = study.snapshot(policy.budget)
     if not now.has_work and not _runs_elsewhere(now):
+        if waits := waiting_text(now):
+            _log.warning("%s", waits)
         _log.warning("%g of the budget of %g is spent: pass a larger total to continue", now.spent, policy.budget)
         return
     worker = worker_name()
@@ -133,6 +141,8 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
                 loop.close()
             if pressed.pressed:
                 raise KeyboardInterrupt
+            if waits := waiting_text(loop.now):
+                _log.warning("%s", waits)
         except KeyboardInterrupt:
             message = _resume_advice(loop.last_look(), in_memory=not study.store.is_shared)
             _log.warning(message, extra={ENDING: True})
@@ -255,7 +265,9 @@ class _Loop:
             if len(self.running) >= self.policy.workers or not self._may_start() or not self.now.has_work:
                 return
             try:
-                trial = self.study.start(self.policy.budget, self.worker, self.policy.stop.least_worth)
+                trial = self.study.start(
+                    self.policy.budget, self.worker, self.policy.stop.least_worth, self.policy.fixed
+                )
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:
@@ -317,7 +329,7 @@ class _Loop:
             ended, seconds = future.result()
             if isinstance(ended, Measurement):
                 cost = attempt_cost(self.now, ended.cost, seconds, failed=False)
-                result = result_of(self.study.definition, ended.value, None, cost, ended.outcomes)
+                result = result_of(self.study.definition, ended.value, None, cost, ended.outcomes, ended.std)
                 if result.reason is None:
                     return Ended(trial, result)
                 ended = EvaluationError(result.reason)

@@ -62,6 +62,12 @@ from fidelium.testing.storage_outcomes import (
     standard_errors_come_back_bit_by_bit,
     trials_are_judged_by_the_definitions_constraints,
 )
+from fidelium.testing.storage_steering import (
+    people_may_enqueue,
+    people_may_write_on_trials,
+    stops_are_recorded,
+    what_a_budget_does_not_pay_for_waits,
+)
 
 Law = Callable[[StorageCase], None]
 
@@ -469,6 +475,10 @@ LAWS: tuple[Law, ...] = (
     people_may_retry,
     people_may_correct,
     changes_say_who_when_and_why,
+    people_may_enqueue,
+    what_a_budget_does_not_pay_for_waits,
+    people_may_write_on_trials,
+    stops_are_recorded,
     outcomes_come_back_bit_by_bit,
     standard_errors_come_back_bit_by_bit,
     a_retried_trial_forgets_its_outcomes,
