@@ -170,6 +170,18 @@ def test_a_study_may_begin_to_measure(tmp_path, caplog):
         assert study.ask().cost == pytest.approx(50.0, rel=0.1)  # but what it took is known
 
 
+def test_a_queued_design_reserves_what_is_expected_of_it():
+    study = make(initial={"low": 2})
+    for _ in range(2):
+        study.tell(study.ask(), 1.0, measured_cost=30.0)
+    queued = study.enqueue({"a": 0.5, "b": 0.5}, "low")
+    assert queued.cost == pytest.approx(30, rel=0.1)
+    assert study.snapshot(100).remaining == pytest.approx(100 - 60 - queued.cost)
+    started = study.ask()
+    assert started.number == queued.number
+    assert study.tell(started, 1.0, measured_cost=7.0).cost == 7.0
+
+
 def test_the_progress_line_says_what_is_left(caplog):
     caplog.set_level(logging.INFO, logger="fidelium.study")
     study = make(initial={"low": 3})
