@@ -50,6 +50,7 @@ app.command(
     epilog=examples(
         "fidelium run study.yaml",
         "fidelium run study.yaml --workers 4 --budget 500",
+        "fidelium run study.yaml --fix core=foam --goal 0.7",
         "fidelium run new.yaml --from old.yaml --fill angle=0",
     ),
     rich_help_panel=_RUN,

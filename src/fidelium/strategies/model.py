@@ -25,6 +25,7 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
+from fidelium.strategies.expected_improvement import expected_improvement
 from fidelium.strategies.recommendation import Expected, observed_designs, recommended
 from fidelium.surrogates.base import Point, Posterior, Scalar
 from fidelium.surrogates.runs import Cautious, RunMember, RunPosterior
@@ -192,6 +193,25 @@ class PosteriorModel:
         return not isinstance(self.posterior, RunPosterior)
 
     @jax_session()
+    def improvements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Designs with the largest expected improvement over the best feasible one, and what it is.
+
+        In the objective's units, times the probability of being feasible; None while no feasible value is known. What
+        is best is the observed value where runs repeat, else the posterior mean: a lucky draw is no level to beat.
+        """
+        feasible, target = self.history.feasible[-1], self.history.inside[-1]
+        if not feasible.any():
+            return None
+        scale = self.scales[-1]
+        here = Observations(target.unit_x[feasible], scale.inward(target.y[feasible]))
+        seen, _ = self._expected(here.unit_x)
+        observed = observed_designs(here, seen, self._noise_std(here.y), REPEATS / scale.scale)
+        designs, _ = self._maximise(_value_rise if self._is_plain else _feasible_rise)
+        there, _ = self._expected(designs)
+        gain = expected_improvement(there.mean, there.std, float(np.max(observed.mean)), scale)
+        return designs, gain * self.feasibility(designs)
+
+    @jax_session()
     def promising(self) -> NDArray[np.float64]:
         """Designs by their posterior mean at the target, the highest first.
 
@@ -323,6 +343,19 @@ def _sure_and_feasible(member: RunMember, best: Scalar, x: Point) -> Scalar:
     """Mean minus one standard deviation, less a penalty where being feasible is not likely."""
     mean, std = member.at_target(x)
     return mean[0] - std[0] + _PENALTY * jnp.minimum(member.log_feasible(x) - math.log(LIKELY), 0.0)
+
+
+def _value_rise(posterior: Posterior, best: Scalar, x: Point) -> Scalar:
+    """log of the expected improvement over the best value, in the model's units."""
+    means, variances = posterior.marginals(x)
+    std = jnp.sqrt(variances[-1])
+    return jnp.log(std) + log_improvement((means[-1] - best) / std)
+
+
+def _feasible_rise(member: RunMember, best: Scalar, x: Point) -> Scalar:
+    """log of the expected improvement over the best value, times the probability of being feasible."""
+    mean, std = member.at_target(x)
+    return jnp.log(std[0]) + log_improvement((mean[0] - best) / std[0]) + member.log_feasible(x)
 
 
 def _likely_improvement(member: RunMember, best: Scalar, x: Point) -> Scalar:

@@ -32,7 +32,14 @@ class Chooser:
         of = self.definition
         return registry.resolve(of.strategy, of.strategy_options, of.initial)
 
-    def choose(self, now: Snapshot, worker: str | None, least_worth: float, space: SearchSpace | None = None) -> Trial:
+    def choose(
+        self,
+        now: Snapshot,
+        worker: str | None,
+        least_worth: float,
+        space: SearchSpace | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> Trial:
         """A new trial, not yet stored.
 
         Args:
@@ -40,6 +47,7 @@ class Chooser:
             worker: the worker that runs it.
             least_worth: what the strategy must expect of it per cost.
             space: the slice of the study's space to search; None for all of it.
+            check: called once the initial design is done; it raises if nothing more is to be started.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
@@ -57,6 +65,8 @@ class Chooser:
         design = self._design if space is None else _slice_design(self._design, space)
         query = design.next(history, of.initial_within(now.budget))
         if query is None:
+            if check is not None:
+                check()
             query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
             if query.fidelity not in history.affordable:
                 raise SettingError(
@@ -65,7 +75,9 @@ class Chooser:
             held = {} if space is None else space.held  # a strategy of the user's may know nothing of slices
             query = replace(query, params=of.space.validate({**query.params, **held}))
         if query.worth is not None and query.worth < least_worth:
-            raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+            error = NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+            error.setting = "gain_per_cost"
+            raise error
         return Trial(number, query.params, of.ladder[query.fidelity], worker=worker, constraints=of.constraints)
 
     def fitted(self, history: History, count: int) -> Model:
