@@ -41,12 +41,12 @@ from fidelium.study.choosing import Chooser
 from fidelium.study.kept_results import UNSTORED
 from fidelium.study.learned import Learned
 from fidelium.study.lock import choosing_lock
-from fidelium.study.repair import amend, find
+from fidelium.study.repair import amend, expected_without, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.steering import Wish, annotate, enqueue_all
 from fidelium.study.stopping import NEVER, Improvement, Stop, best_improvement, check_pays
-from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, result_of
+from fidelium.study.trial import Expectation, LiveTrial, RecommendedDesign, ending, result_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -500,6 +500,19 @@ class Study:
         if result.reason is not None:
             raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
         return amend(self._store, trial, Action.CORRECT, reason, who, result)
+
+    def expectations(self, trials: Sequence[LiveTrial | Trial | int]) -> tuple[Expectation, ...]:
+        """What a model without these trials expects of each of them: whether to `exclude` them. It is fitted anew.
+
+        Args:
+            trials: finished ones; the trials, their records, or their numbers.
+
+        Raises:
+            TrialError: if one of them is not one of this study, or not finished.
+        """
+        now = self.snapshot()
+        records = [find(now.trials, trial) for trial in trials]
+        return expected_without(self._chooser, now, records)
 
     def changes(self) -> tuple[Change, ...]:
         """What people have changed, oldest first: queued, excluded, retried, annotated trials, and stops by a rule."""
