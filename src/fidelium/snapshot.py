@@ -39,16 +39,18 @@ class FidelityUsage:
     """What one fidelity has been used for.
 
     Args:
-        fidelity: its name and the cost of one run.
+        fidelity: its name and declared cost.
         trials: trials at it, without data that was given.
         given: observations that the user brought.
         cost: what the trials cost, without queued ones.
+        cost_each: what a run is expected to cost, typically.
     """
 
     fidelity: Fidelity
     trials: int
     given: int
     cost: float
+    cost_each: float
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class Snapshot:
             of.constraints,
             of.failures_teach,
             of.timeouts_teach,
+            of.measures_costs,
         )
 
     @property
@@ -169,13 +172,14 @@ class Snapshot:
     @property
     def usage(self) -> tuple[FidelityUsage, ...]:
         """What each fidelity has been used for, low to high."""
-        return tuple(self._usage(rung) for rung in self.definition.ladder)
+        both = zip(self.definition.ladder, self.history.costs.typical, strict=True)
+        return tuple(self._usage(rung, cost_each) for rung, cost_each in both)
 
     def _in_state(self, *states: TrialState) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.state in states)
 
-    def _usage(self, rung: Fidelity) -> FidelityUsage:
+    def _usage(self, rung: Fidelity, cost_each: float) -> FidelityUsage:
         here = [trial for trial in self.trials if trial.fidelity.name == rung.name]
         given = sum(trial.given for trial in here)
         cost = exact_sum(trial.cost for trial in here if trial.state is not TrialState.QUEUED)
-        return FidelityUsage(rung, len(here) - given, given, float(cost))
+        return FidelityUsage(rung, len(here) - given, given, float(cost), cost_each)

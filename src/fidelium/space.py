@@ -22,10 +22,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.expressions import (
+    Arithmetic,
+    Columns,
+    Constraint,
+    Variable,
+    number_of,
+    parse,
+    parse_arithmetic,
+)
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
-from fidelium.parameter_constraints.region import Region
+from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
 
 Params = dict[str, Any]
@@ -36,6 +45,9 @@ MARGIN = 0.5
 
 MOST_CONSTRAINTS = 100
 """Constraints of a search space at most."""
+
+MOST_LISTED = 20_000
+"""Designs at most of a space with a catalogue for which a search compares all of them."""
 
 MOST_COLUMNS = 10_000
 """Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
@@ -48,11 +60,12 @@ class SearchSpace:
     A constraint is a comparison (`<=`, `>=`, `<`, `>`, also in a chain) of arithmetic in parameter names (`+ - * / **`,
     parentheses, `abs min max sqrt exp log sin cos`), such as "inner < outer" or "0.1 <= width * height <= 0.2". A
     categorical parameter is compared by `==` and `!=` with one of its choices, as in `core != "balsa"`; so are whole
-    numbers. A name that is not a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be
-    computed (a division by zero, a logarithm of a negative number, an overflow), it is not met.
+    numbers and the items of a catalogue, whose descriptors are numbers, as in "profile.area <= 20". A name that is not
+    a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be computed (a division by zero, a
+    logarithm of a negative number, an overflow), it is not met.
 
     Args:
-        parameters: name -> `Real`, `Integer` or `Categorical`.
+        parameters: name -> `Real`, `Integer`, `Categorical` or `Catalogue`.
         constraints: texts; every design must meet all of them.
         held: parameters at one value, in a slice of a space (`holding`): every design that is suggested has these.
         slice_of: the space of which this is a slice, None if it is none.
@@ -76,7 +89,9 @@ class SearchSpace:
             if not isinstance(name, str) or not name.strip():
                 raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
             if not isinstance(parameter, Parameter) or isinstance(parameter, type):
-                raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+                raise SpaceError(
+                    f"parameter {name!r} must be Real, Integer, Categorical or Catalogue, got {parameter!r}"
+                )
         if self.dimension > MOST_COLUMNS:
             raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
         if isinstance(self.constraints, (str, bytes)) or not isinstance(self.constraints, Sequence):
@@ -147,6 +162,12 @@ class SearchSpace:
         """Number of different designs, `inf` if a parameter is real."""
         return math.prod(parameter.size for name, parameter in self.parameters.items() if name not in self.held)
 
+    def columns_of(self, names: Collection[str] | None) -> tuple[bool, ...] | None:
+        """Whether each column of the unit cube belongs to one of these parameters; None if all do, or for None."""
+        if names is None or set(names) >= set(self.parameters):
+            return None
+        return tuple(name in names for name, each in self.parameters.items() for _ in range(each.width))
+
     def validate(self, params: Mapping[str, Any]) -> Params:
         """The parameter values as plain Python objects, in the space's order.
 
@@ -161,7 +182,8 @@ class SearchSpace:
             columns = _columns(self._feasible.region.parameters, values)
             for constraint in self._feasible.region.constraints:
                 if not constraint.holds(columns)[0]:
-                    numbers = constraint.sides(columns) or f"{', '.join(repr(values[n]) for n in constraint.names)}"
+                    chosen = (repr(values[name]) for name in constraint.names if name in values)
+                    numbers = constraint.sides(columns) or f"{', '.join(chosen)}"
                     raise SpaceError(f"the design violates {constraint.text!r}: {numbers}")
         return values
 
@@ -235,7 +257,11 @@ class SearchSpace:
 
         On thin sets, uniform as far as a random walk gets (`feasible_set.py`).
         """
-        points = self.snap(generator.random((count, self.dimension)))
+        draws = generator.random((count, self.dimension))
+        points = self.snap(draws)
+        for name, catalogue in self.catalogues.items():  # every item is as likely as any other, crowded or not
+            place = self._columns[name]
+            points[:, place] = catalogue.rows[(draws[:, place.start] * len(catalogue.rows)).astype(np.int64)]
         if self._feasible is not None:
             points[:, self._constrained] = self._feasible.sample(generator, count)
         return points
@@ -292,6 +318,32 @@ class SearchSpace:
         return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
 
     @cached_property
+    def catalogues(self) -> dict[str, Catalogue]:
+        """The parameters that are catalogues, without those that are held."""
+        return {n: each for n, each in self.parameters.items() if isinstance(each, Catalogue) and n not in self.held}
+
+    @property
+    def places(self) -> Mapping[str, slice]:
+        """The columns of each parameter."""
+        return self._columns
+
+    @cached_property
+    def table(self) -> NDArray[np.float64] | None:
+        """All designs `(n, dimension)`, if the space is a catalogue, perhaps with a few other choices; None if not.
+
+        A search then compares all of them, instead of climbing between the items.
+        """
+        if not self.catalogues or self.size > MOST_LISTED:
+            return None
+        parts = [
+            each.encode(self.held[name])[None] if name in self.held else _every(each)
+            for name, each in self.parameters.items()
+        ]
+        combined = np.meshgrid(*[np.arange(len(part)) for part in parts], indexing="ij")
+        designs = np.concatenate([part[which.ravel()] for part, which in zip(parts, combined, strict=True)], axis=1)
+        return designs[self.meets(designs)]
+
+    @cached_property
     def constrained_choices(self) -> NDArray[np.int64]:
         """The columns of categorical parameters that are in constraints: a climb leaves them as they are."""
         if self._feasible is None:
@@ -304,8 +356,26 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
-        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+        return parse(text, self._variables)
+
+    def parse_arithmetic(self, text: str) -> Arithmetic:
+        """The number that a text computes from these parameters, such as "1 + 0.01 * cells".
+
+        Raises:
+            SpaceError: if it is not arithmetic of parameters that are numbers.
+        """
+        return parse_arithmetic(text, self._variables)
+
+    @property
+    def _variables(self) -> dict[str, Variable]:
+        variables: dict[str, Variable | None] = {
+            f"{name}.{each}": Variable("integer")
+            for name, own in self.parameters.items()
+            if isinstance(own, Catalogue)
+            for each in own.descriptors
+        }
+        variables |= {name: _variable(parameter) for name, parameter in self.parameters.items()}
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     @property
     def feasible_share(self) -> float:
@@ -343,7 +413,7 @@ class SearchSpace:
 
 def _variable(parameter: Parameter) -> Variable | None:
     """What a constraint may know of a parameter; None if it is of a kind that cannot be in one."""
-    if isinstance(parameter, Categorical):
+    if isinstance(parameter, Categorical | Catalogue):
         return Variable("choice", tuple(parameter.choices))
     return (
         Variable("real")
@@ -354,10 +424,22 @@ def _variable(parameter: Parameter) -> Variable | None:
     )
 
 
+def _every(parameter: Parameter) -> NDArray[np.float64]:
+    """The columns of all values of a discrete parameter, `(n, width)`."""
+    if isinstance(parameter, Catalogue):
+        return parameter.rows
+    if isinstance(parameter, Categorical):
+        return np.eye(parameter.width)
+    assert isinstance(parameter, Integer)
+    return parameter.units(np.arange(parameter.low, parameter.high + 1, dtype=float))[:, None]
+
+
 def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, ...]) -> Region:
     """The parameters that are in the constraints, in the space's order."""
-    used = {name for constraint in constraints for name in constraint.names}
-    kept = {n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical)}
+    used = {name for constraint in constraints for name in owners(parameters, constraint)}
+    kept = {
+        n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical | Catalogue)
+    }
     return Region(kept, constraints)
 
 
@@ -367,6 +449,10 @@ def _columns(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> 
     positions: dict[str, NDArray[np.int64]] = {}
     for name, parameter in parameters.items():
         if name not in values:
+            continue
+        if isinstance(parameter, Catalogue):
+            positions[name] = np.array([parameter.position(values[name])])
+            numbers |= {f"{name}.{each}": np.array([number]) for each, number in parameter[values[name]].items()}
             continue
         if isinstance(parameter, Categorical):
             positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])

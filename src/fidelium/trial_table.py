@@ -14,7 +14,7 @@ LEADING = ("number", "state", "fidelity", "cost", "value")
 """The columns before the parameters."""
 
 TRAILING = (
-    *("measured_cost", "excluded", "given", "attempt", "worker", "started", "finished"),
+    *("measured_cost", "std", "excluded", "given", "attempt", "worker", "started", "finished"),
     *("priority", "tags", "note", "reason"),
 )
 """The columns after the parameters and outcomes."""
@@ -32,12 +32,14 @@ class ObservationRow:
         fidelity: the fidelity's name.
         value: what was observed.
         outcomes: named results beside the value.
+        std: standard error of the value, None if it is not known.
     """
 
     params: Params
     fidelity: str
     value: float
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
 
 def trial_record(trial: Trial) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def trial_record(trial: Trial) -> dict[str, Any]:
         "priority": trial.priority,
         "note": trial.note,
         "tags": list(trial.tags),
+        "std": trial.std,
     }
 
 

@@ -187,10 +187,26 @@ class Hoarding(MemoryStudy):
         return self._save(replace(written, tags=before.tags)) if before and annotation == "untag" else written
 
 
+class Thrifty(MemoryStudy):
+    """Forgets what earlier attempts took."""
+
+    def requeue(self, number: int, attempt: int, reason: Any = None, measured_cost: Any = None) -> Any:
+        return MemoryStudy.requeue(self, number, attempt, reason)
+
+
+class Guessing(MemoryStudy):
+    """Leaves a trial at what was expected of it."""
+
+    def finish(self, number: int, attempt: int, result: Any) -> Any:
+        return MemoryStudy.finish(self, number, attempt, replace(result, measured_cost=None))
+
+
 CAUGHT_BY = {
     Anonymous: laws.people_may_enqueue,
     Overdrawn: laws.what_a_budget_does_not_pay_for_waits,
     Hoarding: laws.people_may_write_on_trials,
+    Thrifty: laws.every_measured_attempt_is_paid,
+    Guessing: laws.measured_costs_replace_expected_ones,
     Rounding: laws.outcomes_come_back_bit_by_bit,
     Nostalgic: laws.a_retried_trial_forgets_its_outcomes,
     Unjudging: laws.trials_are_judged_by_the_definitions_constraints,

@@ -15,7 +15,6 @@ from fidelium.cli.output import (
     console,
     counted,
     design,
-    duration,
     expectation,
     grid,
     number,
@@ -24,7 +23,7 @@ from fidelium.cli.output import (
     truncated,
 )
 from fidelium.errors import NoDataError, SettingError
-from fidelium.text import reason_line, visible
+from fidelium.text import duration, reason_line, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -111,6 +110,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         now: the study.
         time: seconds since 1970, for the ages of running trials.
     """
+    from fidelium.forecast import Forecast
     from fidelium.trial_table import trial_record
 
     of, best = now.definition, now.best
@@ -119,11 +119,13 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "direction": str(of.direction),
         "strategy": of.strategy_name,
         "seed": of.seed,
+        "cost": of.cost,
         "trials": len(now.trials),
         "states": now.states,
         "spent": now.spent,
         "reserved": now.reserved,
         "budget": None if math.isinf(now.budget) else now.budget,
+        "forecast": None if (forecast := Forecast.of(now)) is None else forecast.to_dict(),
         "fidelities": [_usage_json(used) for used in now.usage],
         "best": None if best is None else trial_record(best),
         **_feasibility_json(now),
@@ -147,8 +149,15 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 
 
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
-    name, each = used.fidelity.name, used.fidelity.cost
-    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost}
+    declared = used.fidelity.cost  # as it is written, if it is a number
+    each = declared if used.cost_each == declared else used.cost_each
+    return {
+        "name": used.fidelity.name,
+        "cost_each": each,
+        "trials": used.trials,
+        "given": used.given,
+        "cost": used.cost,
+    }
 
 
 def _running_json(trial: Trial, time: float) -> dict[str, Any]:
@@ -224,8 +233,9 @@ def _page(now: Snapshot, time: float) -> RenderableType:
 
 def _lines(now: Snapshot) -> list[str]:
     from fidelium.feasibility import Feasibility
+    from fidelium.forecast import Forecast
 
-    of, best = now.definition, now.best
+    of, best, forecast = now.definition, now.best, Forecast.of(now)
     target = visible(of.ladder.target.name)
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
@@ -234,6 +244,7 @@ def _lines(now: Snapshot) -> list[str]:
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
+        *([] if forecast is None else [f"left    {forecast.text}"]),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
     if best is not None:
@@ -252,7 +263,7 @@ def _costs(now: Snapshot) -> Table:
     for used in now.usage:
         table.add_row(
             visible(used.fidelity.name),
-            f"{used.fidelity.cost:g}",
+            f"{used.cost_each:g}",
             str(used.trials),
             str(used.given),
             f"{used.cost:g}",

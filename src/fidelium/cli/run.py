@@ -244,9 +244,12 @@ def _so_far(now: Snapshot) -> str:
 def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile, fixed: dict[str, Any]) -> None:
     """Print what a run found, what it cost, and where everything is."""
     from fidelium.feasibility import Feasibility
+    from fidelium.forecast import Forecast
 
     out = console()
     out.print(_costs(now))
+    if (forecast := Forecast.of(now)) is not None:
+        out.print(f"left:          {forecast.text}")
     if now.best is None:
         out.print(f"best observed: {visible(Feasibility(now).without_best)}")
     else:
@@ -271,7 +274,7 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile,
 def _costs(now: Snapshot) -> Table:
     table = grid("fidelity", ">cost each", ">trials", ">cost")
     for used in now.usage:
-        table.add_row(visible(used.fidelity.name), f"{used.fidelity.cost:g}", str(used.trials), f"{used.cost:g}")
+        table.add_row(visible(used.fidelity.name), f"{used.cost_each:g}", str(used.trials), f"{used.cost:g}")
     failed = len(now.failures)
     table.caption = f"{now.spent:g} spent" + (f", {counted(failed, 'failure')}" if failed else "")
     table.caption_justify = "left"

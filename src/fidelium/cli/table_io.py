@@ -12,17 +12,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fidelium.catalogue import Catalogue
 from fidelium.cli.output import truncated
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
-from fidelium.fidelity import FidelityLadder
+from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
 from fidelium.storage.annotations import checked_note, checked_tag, parsed_priority
 from fidelium.study.steering import Wish
 from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
+
+STD = "std"
+"""The column of standard errors, which a file need not have."""
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
@@ -59,7 +64,8 @@ def read_observations(
         space: the parameters, one column each.
         ladder: the fidelities.
         fidelity: the fidelity of all rows, None to read it from the column `fidelity`.
-        columns: fidelium's name -> the file's header, where they differ.
+        columns: fidelium's name -> the file's header, where they differ. The column `std`, of standard errors, is read
+            if the file has it; an empty cell is none.
         outcomes: names of outcomes to read, one column each; an empty cell is none.
         constraints: the study's: the outcomes that they name are read, too, and every row must have them.
         skip_bad: whether rows that are not valid are returned instead of refusing the file.
@@ -74,13 +80,16 @@ def read_observations(
     limited = [each.name for each in constraints]
     named = list(dict.fromkeys([*limited, *outcomes]))
     observed = ("value",) if fidelity is not None else ("fidelity", "value")
+    if STD in columns and STD not in space.parameters:  # else it is read if the file has it
+        observed = (*observed, STD)
     reader = _CsvReader(path, space, (*observed, *named), columns)
     found: list[ObservationRow | None] = []
     for line, row in reader.rows():
         if reader.own(row, "state", "done") == "done" and reader.own(row, "excluded", "False") != "True":
             observation = _parse_observation(reader, line, row, ladder, fidelity)
-            given = _parse_outcomes(reader, line, row, named, limited)
-            found.append(None if observation is None or given is None else replace(observation, outcomes=given))
+            given, std = _parse_outcomes(reader, line, row, named, limited), _parse_std(reader, line, row)
+            valid = None if observation is None or given is None or line in reader.errors else observation
+            found.append(None if valid is None else replace(valid, outcomes=given, std=std))
     if not skip_bad:
         reader.raise_errors()
     return [observation for observation in found if observation is not None], reader.bad_rows()
@@ -340,6 +349,18 @@ def _parse_outcomes(
     return found if valid else None
 
 
+def _parse_std(reader: _CsvReader, line: int, row: Mapping[str, str]) -> float | None:
+    """The standard error in a row, None if there is none; with an error added if the cell is not valid."""
+    text = reader.cell(row, STD) if STD in reader.observed else reader.own(row, STD, "")
+    if not text.strip():
+        return None
+    value = parse_decimal(text)
+    if value is None or not 0 <= value < math.inf:
+        reader.add_error(line, STD, ObservationError(f"a standard error is a finite number >= 0, got {text!r}"))
+        return None
+    return value
+
+
 def _violation(space: SearchSpace, params: Params) -> SpaceError | None:
     """Which constraint a design violates, if any."""
     try:
@@ -366,6 +387,8 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     Raises:
         SpaceError: if the text is not a valid value.
     """
+    if isinstance(parameter, Catalogue):
+        return parameter.validate(text if text in parameter.table else _as_written(parameter, text))
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
     value = parse_decimal(text)
@@ -373,6 +396,12 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
         raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
+
+
+def _as_written(parameter: Catalogue, text: str) -> str:
+    """The item whose name is written as `text`, without surrounding whitespace; the text itself if there is none."""
+    stripped = text.strip()
+    return next((item for item in parameter.choices if _written(item) in (text, stripped)), stripped)
 
 
 def _parse_choice(parameter: Categorical, text: str) -> Any:
@@ -423,16 +452,22 @@ def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial])
 
 
 def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
-    fidelities = [{"name": rung.name, "cost": rung.cost} for rung in definition.ladder]
+    fidelities = [{"name": rung.name, "cost": _declared(rung)} for rung in definition.ladder]
     study = {
         "name": definition.stored_name,
         "direction": str(definition.direction),
         "strategy": definition.strategy_name,
         "seed": definition.seed,
+        **({"cost": definition.cost} if definition.measures_costs else {}),
         **({"constraints": [str(each) for each in definition.constraints]} if definition.constraints else {}),
     }
     content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _declared(rung: Fidelity) -> float | str:
+    """The declared cost: a number, or the text of what it is computed by."""
+    return rung.cost if isinstance(rung.cost, (int, float)) else formula_text(rung.cost)
 
 
 def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:

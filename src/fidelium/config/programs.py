@@ -14,6 +14,7 @@ from fidelium.constraints import check_outcome_name
 from fidelium.errors import SettingError
 from fidelium.execution.command import Command, check_inside_folder
 from fidelium.execution.invocation import Step
+from fidelium.execution.outcomes import STD
 from fidelium.execution.program import ExternalProgram
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
@@ -26,27 +27,30 @@ from fidelium.execution.substitution import (
     escape,
 )
 from fidelium.execution.templates import check_template
+from fidelium.space import SearchSpace
 
 
-def program_of(document: Document, study: StudySection, parameters: Collection[str], storage: str) -> ExternalProgram:
+def program_of(document: Document, study: StudySection, space: SearchSpace, storage: str) -> ExternalProgram:
     """The external program that a study file describes.
 
     Args:
         document: the file.
         study: its content.
-        parameters: the names of the parameters.
+        space: the parameters.
         storage: the URL of the storage, whose password no program gets.
 
     Raises:
         ConfigError: for the first error in commands, templates, variables and result rules.
     """
     here = document.path.absolute().parent
-    known = {*parameters, *RESERVED_NAMES}
+    described = {f"{name}.{each}" for name, catalogue in space.catalogues.items() for each in catalogue.descriptors}
+    known = {*space.names, *RESERVED_NAMES, *described, *(["descriptors"] if described else [])}
     commands = {
         fidelity.name: _CommandBuilder(document, here, known, study, fidelity, position).command()
         for position, fidelity in enumerate(study.fidelities)
     }
-    return ExternalProgram(commands, here / study.runs, here, secret_variables(storage, os.environ))
+    tables = {name: catalogue.table for name, catalogue in space.catalogues.items()}
+    return ExternalProgram(commands, here / study.runs, here, secret_variables(storage, os.environ), tables)
 
 
 def secret_variables(storage: str, environment: Mapping[str, str]) -> frozenset[str]:
@@ -195,7 +199,8 @@ class _CommandBuilder:
         for key_path, section in self._sections("outcomes"):
             for name, rule in section.outcomes.items():
                 with self.document.errors_at(*key_path, name):
-                    check_outcome_name(name)
+                    if name != STD:
+                        check_outcome_name(name)
                     if name in self.study.parameters:
                         raise SettingError(f"{name!r} is a parameter, so an outcome cannot have this name; rename it")
                     if not rule.model_fields_set:

@@ -3,7 +3,7 @@
     constraint = sum (("<=" | ">=" | "<" | ">" | "==" | "!=") sum)+
     sum = product (("+" | "-") product)*        product = unary (("*" | "/") unary)*
     unary = ("-" | "+") unary | power           power = atom ["**" unary]
-    atom = number | name | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
+    atom = number | name | name.descriptor | `name` | "text" | function "(" sum ("," sum)* ")" | "(" sum ")"
 
 A parsed sum is a list of steps for a stack machine: no depth of nesting can exhaust Python's stack. Where a step cannot
 be computed (a division by zero, the logarithm of a negative number, an overflow) the constraint is not met, whatever
@@ -33,7 +33,7 @@ DEEPEST = 50
 """Levels of parentheses, signs and powers at most."""
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]*)`"
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)?)|`(?P<quoted>[^`]*)`"
     r"|(?P<text>\"[^\"]*\"|'[^']*')|(?P<symbol><=|>=|==|!=|\*\*|[-+*/<>(),]))"
 )
 _COMPARISONS = ("<=", ">=", "<", ">", "==", "!=")
@@ -222,6 +222,25 @@ def _given(steps: tuple[Step, ...], columns: Columns) -> tuple[Step, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Arithmetic:
+    """Parsed arithmetic of parameters, such as "1 + 0.01 * cells".
+
+    Args:
+        text: as the user wrote it.
+        steps: that compute it.
+        names: the parameters in it.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+
+    def values(self, columns: Columns) -> Values:
+        """The value for every design, NaN where it cannot be computed."""
+        return evaluate(self.steps, columns)
+
+
 def evaluate(steps: Sequence[Step], columns: Columns) -> Values:
     """The value for every design, NaN where a step cannot be computed."""
     count = len(next(iter({**columns.numbers, **columns.positions}.values())))
@@ -303,7 +322,25 @@ def parse(text: object, variables: Mapping[str, Variable]) -> Constraint:
     return _Parser(text, list(_tokens(text)), variables).constraint()
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def parse_arithmetic(text: str, variables: Mapping[str, Variable]) -> Arithmetic:
+    """The arithmetic that a text says.
+
+    Args:
+        text: such as "1 + 0.01 * cells".
+        variables: the parameters by name.
+
+    Raises:
+        SpaceError: if the text is not arithmetic of parameters that are numbers; the message quotes it.
+    """
+    if len(text) > LONGEST:
+        raise SpaceError(f"an expression has at most {LONGEST} characters, got {len(text)}: {text[:40]!r}...")
+    return _Parser(text, list(_tokens(text, _EXPRESSION)), variables, what=_EXPRESSION).arithmetic()
+
+
+_CONSTRAINT, _EXPRESSION = "constraint", "expression"
+
+
+def _tokens(text: str, what: str = _CONSTRAINT) -> Iterator[tuple[str, str]]:
     """Kind and text of each token; the last is ("end", "")."""
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -311,7 +348,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         if found is None:
             rest = text[position:].lstrip()
             advice = f"; {_ADVICE[rest[0]]}" if rest[0] in _ADVICE else ""
-            raise SpaceError(f"constraint {text!r}: unexpected {rest[:1]!r}{advice}")
+            raise SpaceError(f"{what} {text!r}: unexpected {rest[:1]!r}{advice}")
         assert found.lastgroup is not None
         yield found.lastgroup, found[found.lastgroup]
         position = found.end()
@@ -328,6 +365,7 @@ class _Parser:
     at: int = 0
     depth: int = 0
     names: dict[str, None] = field(default_factory=dict)  # in the order of their appearance
+    what: str = _CONSTRAINT
 
     def constraint(self) -> Constraint:
         sides, symbols = [self._side()], list[str]()
@@ -343,6 +381,21 @@ class _Parser:
         pairs = zip(sides, symbols, sides[1:], strict=False)
         return Constraint(self.text, tuple(self._comparison(*pair) for pair in pairs), tuple(self.names))
 
+    def arithmetic(self) -> Arithmetic:
+        steps = self._side()
+        if self._next[0] != "end":
+            self._fail(f"unexpected {self._next[1]!r}{self._advice(self._next[1])}")
+        for step in steps:
+            if isinstance(step, str):
+                self._fail(f"the text {step!r} is not a number")
+            elif step.name and not step.count and not self.variables[step.name].is_number:
+                self._fail(
+                    f"{step.name!r} is categorical and its choices are not numbers, so it cannot be computed with"
+                )
+        if not self.names:
+            self._fail("it has no parameter in it; write the number without quotes")
+        return Arithmetic(self.text, tuple(step for step in steps if isinstance(step, Step)), tuple(self.names))
+
     @property
     def _next(self) -> tuple[str, str]:
         return self.tokens[self.at]
@@ -357,7 +410,7 @@ class _Parser:
         return self._take()[1] if kind == "symbol" and token in symbols else None
 
     def _fail(self, problem: str) -> NoReturn:
-        raise SpaceError(f"constraint {self.text!r}: {problem}")
+        raise SpaceError(f"{self.what} {self.text!r}: {problem}")
 
     @staticmethod
     def _advice(token: str) -> str:

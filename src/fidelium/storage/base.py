@@ -5,7 +5,9 @@ the storage allows it, machines may use the same study at the same time, each th
 
 **Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study. An object that refers to
 a deleted study raises `StorageError`, even if there is a new study of the same name. The parameters and the fidelity of
-a trial never change, nor does its cost: what the study was charged when it was added.
+a trial never change, nor does its cost: what the study was charged when it was added. Where the definition says that
+costs are measured, that is what is expected of it, and its end replaces it, in the same transaction, by what was
+measured in all its attempts (`finish`, `requeue`, `amend`); if nothing was measured, it stays.
 
 **What people change.** A person may add trials to the queue (`enqueue`), exclude a finished trial and restore it,
 queue one again, enter the value of one that failed (`amend`), give it a note, tags or another priority (`annotate`),
@@ -65,7 +67,8 @@ class Result:
         state: done or failed.
         value: the finite value of a done trial, in the user's units.
         reason: why it failed.
-        measured_cost: the actual cost that the simulator reports, finite; recorded, not counted.
+        measured_cost: the actual cost, finite: what a trial costs where the study counts measured costs, else recorded
+            only.
         outcomes: what else a done trial gave, finite numbers by name.
         std: standard error of a done trial's value, if the simulator says it.
 
@@ -234,13 +237,17 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
         """Queue a running trial again.
 
         Args:
             number: the trial's number.
             attempt: the attempt that is given up.
             reason: why; kept until the trial is restarted.
+            measured_cost: what the attempt took, if the study shall pay for it; it does where costs are measured, in
+                addition to the attempts to come.
 
         Raises:
             TrialError: as `finish`.
@@ -255,9 +262,10 @@ class StudyStore(Protocol):
 
         - exclude: a finished trial no longer counts as an observation.
         - restore: an excluded trial counts again.
-        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value and its outcomes are
-          forgotten.
-        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value.
+        - retry: a failed, lost or excluded trial is queued again; its value and its outcomes are forgotten. It costs
+          nothing further, except where costs are measured: then it costs what all its attempts take.
+        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value. Where
+          costs are measured it costs what the result says, or else what was measured before.
 
         Args:
             number: the trial's number.

@@ -81,11 +81,15 @@ class MemoryStudy:
 
     def finish(self, number: int, attempt: int, result: Result) -> Trial:
         with self._lock:
-            return self._save(transitions.ended(self._owned(number, attempt), result, self._clock()))
+            measured = self._definition.measures_costs
+            return self._save(transitions.ended(self._owned(number, attempt), result, self._clock(), measured=measured))
 
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
         with self._lock:
-            return self._save(transitions.given_back(self._owned(number, attempt), reason))
+            cost = measured_cost if self._definition.measures_costs else None
+            return self._save(transitions.given_back(self._owned(number, attempt), reason, cost))
 
     def amend(
         self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
@@ -94,7 +98,8 @@ class MemoryStudy:
         with self._lock:
             self._check_is_there()
             trial, now = transitions.known(self._found(number), number, len(self._trials)), self._clock()
-            amended = transitions.amended(trial, action, reason, result, now)
+            measured = self._definition.measures_costs
+            amended = transitions.amended(trial, action, reason, result, now, measured=measured)
             self._changes.append(transitions.change_record(trial, action, who, reason, now))
             return self._save(amended)
 

@@ -117,7 +117,8 @@ def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float
         return replace(unknown, attempt=1, started=now, heartbeat=heartbeat)
     if trial.state is TrialState.LOST:
         return replace(fresh, value=None, reason=bounded_reason(trial.reason), std=None, finished=now)
-    return ended(fresh, Result(trial.state, trial.value, trial.reason, trial.measured_cost, given, trial.std), now)
+    result = Result(trial.state, trial.value, trial.reason, trial.measured_cost, given, trial.std)
+    return ended(replace(fresh, measured_cost=None), result, now, measured=definition.measures_costs)
 
 
 def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
@@ -128,7 +129,7 @@ def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
 
 def charged(trial: Trial, fidelity: Fidelity, cost: float) -> Trial:
     """A trial at a fidelity as it is defined now, with what the study paid for it."""
-    now = trial.given or cost == fidelity.cost
+    now = trial.given or (not fidelity.depends_on_design and cost == fidelity.cost)
     return replace(trial, fidelity=fidelity, charged=None if now else cost)
 
 
@@ -160,23 +161,52 @@ def alive(trial: Trial, now: float) -> Trial:
     return replace(trial, heartbeat=now)
 
 
-def ended(trial: Trial, result: Result, now: float) -> Trial:
-    """A trial whose evaluation has ended."""
+def ended(trial: Trial, result: Result, now: float, *, measured: bool = False) -> Trial:
+    """A trial whose evaluation has ended.
+
+    Args:
+        trial: the trial.
+        result: how it ended.
+        now: the time.
+        measured: whether it costs what was measured, earlier attempts included; what was expected if that is not known.
+    """
+    cost = _number(result.measured_cost)
+    if measured:
+        trial, cost = _paid(trial, cost)
     return replace(
         trial,
         state=result.state,
         value=_number(result.value),
         reason=bounded_reason(result.reason),
-        measured_cost=_number(result.measured_cost),
+        measured_cost=cost,
         outcomes={name: float(value) + 0.0 for name, value in result.outcomes.items()},
         std=_number(result.std),
         finished=now,
     )
 
 
-def given_back(trial: Trial, reason: str | None) -> Trial:
-    """A running trial, queued again."""
+def given_back(trial: Trial, reason: str | None, measured_cost: float | None = None) -> Trial:
+    """A running trial, queued again.
+
+    Args:
+        trial: the trial.
+        reason: why.
+        measured_cost: what the attempt took that is given up, if the study pays for it: this is kept, and added to what
+            is expected of the next attempt.
+    """
+    if measured_cost is not None:
+        trial = charged(trial, trial.fidelity, trial.cost + measured_cost)
+        trial = replace(trial, measured_cost=_number((trial.measured_cost or 0.0) + measured_cost))
     return replace(trial, state=TrialState.QUEUED, heartbeat=None, reason=bounded_reason(reason))
+
+
+def _paid(trial: Trial, cost: float | None) -> tuple[Trial, float | None]:
+    """A trial with what the study pays for it, and what all its attempts took, if the last one took `cost`."""
+    before = trial.measured_cost
+    if cost is None or trial.given:
+        return trial, before if cost is None else cost
+    total = (before or 0.0) + cost
+    return charged(trial, trial.fidelity, total), total
 
 
 def is_abandoned(trial: Trial, silent_for: float, dead: Collection[str], now: float) -> bool:
@@ -238,8 +268,13 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     return trial
 
 
-def amended(trial: Trial, action: Action, reason: str | None, result: Result | None, now: float) -> Trial:
+def amended(
+    trial: Trial, action: Action, reason: str | None, result: Result | None, now: float, *, measured: bool = False
+) -> Trial:
     """A trial that a person has changed.
+
+    Where costs are measured, one that is run again keeps what it took, and as much again is reserved, at least what is
+    declared; a corrected one costs what the result says, or else what it took.
 
     Raises:
         TrialError: if it is in a state in which this cannot be done.
@@ -250,9 +285,16 @@ def amended(trial: Trial, action: Action, reason: str | None, result: Result | N
     check_amendable(trial, action)
     if action is Action.RETRY:
         again = replace(trial, value=None, measured_cost=None, outcomes={}, std=None, finished=None, excluded=False)
+        if measured and trial.measured_cost is not None:
+            reserved = max(trial.measured_cost, trial.fidelity.cost_of(trial.params))
+            again = charged(again, trial.fidelity, reserved)
+            return given_back(again, reason or None, trial.measured_cost)
         return given_back(again, reason or None)
     if action is Action.CORRECT and result is not None:
-        return ended(trial, result, now)
+        if measured and result.measured_cost is None and trial.measured_cost is not None:
+            result = replace(result, measured_cost=trial.measured_cost)
+        fresh = replace(trial, measured_cost=None) if measured else trial
+        return ended(fresh, result, now, measured=measured)
     return replace(trial, excluded=action is Action.EXCLUDE)
 
 

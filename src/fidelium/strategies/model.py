@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import incumbents
+from fidelium.acquisition.base import in_blocks, incumbents, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
-from fidelium.history import History, Observations
+from fidelium.history import History
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
@@ -50,6 +50,7 @@ _SOFT, _LEAST_SOFT = 0.1, 1e-9
 
 _POOL = 512
 _STARTS = 8
+_TABLE_TOPS = 64
 _NEAR = 12
 _TOPS = 12  # the best designs of all fidelities, four of each on ladders of up to three
 
@@ -152,14 +153,14 @@ class PosteriorModel:
         posterior's mean and standard deviation.
         """
         target, scale, feasible = len(self.history.ladder) - 1, self.scales[-1], self.history.feasible[-1]
-        seen = Observations(self.history.inside[-1].unit_x[feasible], self.history.inside[-1].y[feasible])
+        seen = self.history.inside[-1].rows(feasible)
         designs = self._new_designs()
         repeats = REPEATS / scale.scale
         # what a run of a new design would give: its ripples are not known
         expected, noise_std = self._expected(designs)
         ripples = np.minimum(noise_std, repeats)
         new = Expected(designs, expected.mean, np.sqrt(expected.std**2 + ripples**2))
-        here = Observations(seen.unit_x, scale.inward(seen.y))
+        here = replace(seen, y=scale.inward(seen.y))  # of the errors only matters whether they are 0
         posterior, _ = self._expected(seen.unit_x)
         observed = observed_designs(here, posterior, self._noise_std(here.y), repeats)
         choice, was_run = recommended(new, observed)
@@ -199,11 +200,10 @@ class PosteriorModel:
         In the objective's units, times the probability of being feasible; None while no feasible value is known. What
         is best is the observed value where runs repeat, else the posterior mean: a lucky draw is no level to beat.
         """
-        feasible, target = self.history.feasible[-1], self.history.inside[-1]
-        if not feasible.any():
+        target, scale = self.history.inside[-1].rows(self.history.feasible[-1]), self.scales[-1]
+        if not len(target):
             return None
-        scale = self.scales[-1]
-        here = Observations(target.unit_x[feasible], scale.inward(target.y[feasible]))
+        here = replace(target, y=scale.inward(target.y))
         seen, _ = self._expected(here.unit_x)
         observed = observed_designs(here, seen, self._noise_std(here.y), REPEATS / scale.scale)
         designs, _ = self._maximise(_value_rise if self._is_plain else _feasible_rise)
@@ -238,7 +238,7 @@ class PosteriorModel:
         space, target = self.history.space, self.history.inside[-1]
         tops = space.repair(target.unit_x[self.history.order[-1][:_SAFE_STARTS]])
         designs = np.concatenate([designs, safe_optima(self.posterior.members(), space, tops, _MARGINS)])
-        best = np.max(self.scales[-1].inward(target.y[self.history.feasible[-1]]))
+        best = np.max(self.scales[-1].inward(target.sure_y[self.history.feasible[-1]]))
         rise = self._expected(designs)[0].mean - best
         probability = self.feasibility(designs)
         soft = np.clip(_SOFT * np.max(rise[probability >= 0.5], initial=0.0), _LEAST_SOFT, _NEAR_BEST)
@@ -251,6 +251,8 @@ class PosteriorModel:
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
+        if space.table is not None:
+            return self._best_of_table(criterion)
         count = max(1, _TOPS // max(3, len(self.history.ladder)))
         ordered = zip(self.history.inside, self.history.order, strict=True)
         tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
@@ -263,6 +265,17 @@ class PosteriorModel:
         climb = partial(self._values_and_gradients, criterion)
         designs = np.concatenate([space.snap(climb_feasible(space, climb, start).x), start])
         return designs, self._values(criterion, designs)
+
+    def _best_of_table(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The best designs of a space that are all listed, of those not run at the target while there are any."""
+        table = self.history.space.table
+        assert table is not None
+        new = table[unasked(self.history, len(self.history.ladder) - 1)]
+        rows = new if len(new) else table
+        each = [in_blocks(partial(_values, criterion, *known), rows) for known in self._contexts]
+        values = np.mean(each, axis=0)
+        best = np.argsort(-values, kind="stable")[:_TABLE_TOPS]
+        return rows[best], values[best]
 
     def _expected(self, unit_x: NDArray[np.float64]) -> tuple[Expected, NDArray[np.float64]]:
         """Mean and standard deviation of the target at designs, and of the noise there, in the model's units."""
@@ -289,7 +302,7 @@ class PosteriorModel:
     @cached_property
     def _contexts(self) -> tuple[tuple[Posterior | RunMember, Array], ...]:
         """Each posterior, and the best feasible value in its units; the worst observed one if there is none."""
-        y, feasible = self.history.inside[-1].y, self.history.feasible[-1]
+        y, feasible = self.history.inside[-1].sure_y, self.history.feasible[-1]
         best = float(np.max(y[feasible])) if feasible.any() else float(np.min(y, initial=0.0))
         return tuple((each, jnp.asarray(each.scales()[-1].inward(np.array([best]))[0])) for each in self._known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from fidelium.space import SearchSpace
 from fidelium.strategies import registry
 from fidelium.strategies.adaptive_design import InitialDesign
 from fidelium.strategies.base import Model, Modelled, Strategy
+from fidelium.strategies.initial_design import check_new_designs
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Chooser:
             check: called once the initial design is done; it raises if nothing more is to be started.
 
         Raises:
-            BudgetError: if the rest of the budget is below the cheapest run.
-            NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query.
+            BudgetError: if the rest of the budget is below the cheapest run, or below the one that is proposed.
+            NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query, or every
+                item of a catalogue was run at the target.
             SettingError: if the strategy proposes a fidelity that is not affordable.
         """
         of, history, number = self.definition, now.history, len(now.trials)
@@ -60,10 +63,13 @@ class Chooser:
         if not history.affordable:
             raise BudgetError(
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
-                f"which costs {of.ladder[0].cost:g}"
+                f"which costs {min(history.costs.cheapest):g}"
             )
+        check_new_designs(history)
         design = self._design if space is None else _slice_design(self._design, space)
-        query = design.next(history, of.initial_within(now.budget))
+        query = design.next(history, of.initial_within(now.budget, history.costs.typical))
+        if query is not None and history.costs.of(query.params, query.fidelity) > history.remaining:
+            query = None
         if query is None:
             if check is not None:
                 check()
@@ -78,7 +84,14 @@ class Chooser:
             error = NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
             error.setting = "gain_per_cost"
             raise error
-        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker, constraints=of.constraints)
+        rung, expected = of.ladder[query.fidelity], history.costs.of(query.params, query.fidelity)
+        if expected > history.remaining:
+            raise BudgetError(
+                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below what the next run is "
+                f"expected to cost, {expected:g} at {rung.name!r}"
+            )
+        charged = None if expected == rung.cost else expected
+        return Trial(number, query.params, rung, worker=worker, charged=charged, constraints=of.constraints)
 
     def fitted(self, history: History, count: int) -> Model:
         """The strategy's model of finished trials; the default strategy's if it has none.

@@ -30,7 +30,7 @@ from fidelium.errors import (
     TrialError,
     UnreadableResultError,
 )
-from fidelium.execution.base import Answer, Evaluator, Measurement, answer
+from fidelium.execution.base import Answer, Evaluator, Measurement, timed_answer
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.storage.base import Result
@@ -38,6 +38,7 @@ from fidelium.study.heartbeat import heartbeat
 from fidelium.study.identity import worker_name
 from fidelium.study.interrupts import Interrupts, interrupts
 from fidelium.study.kept_results import UNSTORED, KeptResults
+from fidelium.study.measured_cost import attempt_cost
 from fidelium.study.outage import Outage
 from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
@@ -57,6 +58,9 @@ INTERRUPTED, SETUP = "interrupted", "set-up error: "
 """How the reasons of attempts start that are not the design's fault: they do not count as retries."""
 
 _log = logging.getLogger("fidelium.study")
+
+Timed = tuple[Answer, float]
+"""How an evaluation ended, and the seconds it took."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,8 @@ class _Loop:
     recorder: Recorder
     now: Snapshot
     outage: Outage = field(default_factory=Outage)
-    running: dict[Future[Answer], Trial] = field(default_factory=dict)
+    running: dict[Future[Timed], Trial] = field(default_factory=dict)
+    submitted: dict[int, float] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     failures: int = 0
     last_reason: str = ""
@@ -267,7 +272,7 @@ class _Loop:
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:
-                self._stop(reason.setting or "gain_per_cost", str(reason))
+                self._stop(reason.setting or "catalogue", str(reason))
                 return
             self.waiting = False
             before, after = self.now.trials[: trial.number], self.now.trials[trial.number + 1 :]
@@ -275,11 +280,13 @@ class _Loop:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        pending: Future[Answer] = Future()
+        pending: Future[Timed] = Future()
         self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
         with suppress(StorageUnavailableError):  # the bar reads the storage
             self.report.started(trial)
-        future = self.executor.submit(answer, self.evaluate, trial)
+        evaluated = replace(trial, fidelity=trial.fidelity.of_design(trial.params))
+        self.submitted[trial.number] = time.monotonic()
+        future = self.executor.submit(timed_answer, self.evaluate, evaluated)
         self.running[future] = self.running.pop(pending)
 
     def _may_start(self) -> bool:
@@ -305,7 +312,7 @@ class _Loop:
 
     # --- what came out ---
 
-    def _last_result(self, future: Future[Answer], trial: Trial) -> Ended:
+    def _last_result(self, future: Future[Timed], trial: Trial) -> Ended:
         """What came out of a trial when the loop ends; it is given back if it is still running."""
         future.cancel()
         with suppress(BaseException):
@@ -313,29 +320,33 @@ class _Loop:
                 return self._result(future, trial)
         return Ended(trial, reason=INTERRUPTED)
 
-    def _result(self, future: Future[Answer], trial: Trial) -> Ended:
+    def _result(self, future: Future[Timed], trial: Trial) -> Ended:
         """How the evaluation of a trial ended.
 
         Raises:
             BaseException: what the evaluation raised, if it is not an `Exception`.
         """
         error = CancelledError("the executor cancelled it") if future.cancelled() else future.exception()
+        seconds = time.monotonic() - self.submitted.pop(trial.number, time.monotonic())
         if error is None:
-            ended = future.result()
+            ended, seconds = future.result()
             if isinstance(ended, Measurement):
-                result = result_of(self.study.definition, ended.value, None, ended.cost, ended.outcomes)
+                cost = attempt_cost(self.now, ended.cost, seconds, failed=False)
+                result = result_of(self.study.definition, ended.value, None, cost, ended.outcomes, ended.std)
                 if result.reason is None:
                     return Ended(trial, result)
                 ended = EvaluationError(result.reason)
+                ended.cost = cost
             error = ended
         if isinstance(error, SetupError):
             return self._set_up_wrongly(trial, error)
         if isinstance(error, UnreadableResultError) and trial.attempt == 1 and not self._has_value(trial):
             return self._set_up_wrongly(trial, _rule_error(error, trial))
         if isinstance(error, EvaluationError):
-            return self._failed(trial, str(error), self.policy.retries)
+            return self._failed(trial, str(error), self.policy.retries, self._failure_cost(error.cost, seconds))
         if isinstance(error, Exception):  # not the evaluation's fault: its process or machine is gone
-            return self._failed(trial, f"the worker vanished: {type(error).__name__}: {error}", RESTARTS)
+            why = f"the worker vanished: {type(error).__name__}: {error}"
+            return self._failed(trial, why, RESTARTS, self._failure_cost(None, seconds))
         raise error
 
     def _set_up_wrongly(self, trial: Trial, error: SetupError) -> Ended:
@@ -351,11 +362,17 @@ class _Loop:
         fresh = (each.trial for each in self.recorder.pending if each.result and each.result.state is TrialState.DONE)
         return any(each.fidelity.name == trial.fidelity.name for each in (*stored, *fresh))
 
-    def _failed(self, trial: Trial, reason: str, retries: int) -> Ended:
+    def _failure_cost(self, reported: float | None, seconds: float) -> float | None:
+        """What a failed attempt cost; None where costs are declared, as ever."""
+        measures = self.study.definition.measures_costs
+        return attempt_cost(self.now, reported, seconds, failed=True) if measures else None
+
+    def _failed(self, trial: Trial, reason: str, retries: int, cost: float | None) -> Ended:
         if trial.attempt - self.excused.get(trial.number, 0) <= retries:
             _log.warning("trial %d is retried: %s", trial.number, reason_line(reason))
-            return Ended(trial, reason=reason)
-        return Ended(trial, Result(TrialState.FAILED, reason=reason.strip() or "no reason was given"))
+            return Ended(trial, reason=reason, cost=cost)
+        result = Result(TrialState.FAILED, reason=reason.strip() or "no reason was given", measured_cost=cost)
+        return Ended(trial, result)
 
 
 def _stop_before(study: Study, policy: Policy, now: Snapshot) -> Stop:

@@ -214,6 +214,7 @@ class Study:
         failed: str | None = None,
         measured_cost: float | None = None,
         outcomes: Mapping[str, float] | None = None,
+        std: float | None = None,
     ) -> Trial:
         """Record the value of a trial with its outcomes, or why it failed.
 
@@ -225,8 +226,11 @@ class Study:
             trial: the trial, its record, or its number.
             value: what was observed, in the user's units.
             failed: why there is no value.
-            measured_cost: what the evaluation really cost; recorded beside the fidelity's cost, which is what counts.
+            measured_cost: what the evaluation really cost. It counts in a study with `cost="measured"`, where without
+                it the trial costs what was expected; else it is recorded beside the fidelity's cost, which counts.
             outcomes: named results beside the value. Those that no constraint names are recorded, too.
+            std: standard error of the value, as a Monte Carlo simulator knows it; 0 if the value is exact, None if it
+                is not known: the model then learns the noise.
 
         Returns:
             The finished trial's record.
@@ -234,10 +238,10 @@ class Study:
         Raises:
             TrialError: if the trial is not one of this study, is finished, or another worker runs it by now; nothing
                 changes.
-            ObservationError: if the value or an outcome is not a number, the name of an outcome is not valid, or not
-                exactly one of `value` and `failed` is given; nothing changes.
+            ObservationError: if the value or an outcome is not a number, the name of an outcome is not valid, `std` is
+                not a finite number >= 0, or not exactly one of `value` and `failed` is given; nothing changes.
         """
-        result = result_of(self._definition, value, failed, measured_cost, outcomes)
+        result = result_of(self._definition, value, failed, measured_cost, outcomes, std)
         running = self._running(trial)
         finished = self._store.finish(running.number, running.attempt, result)
         if failed is None and result.reason is not None:
@@ -263,6 +267,8 @@ class Study:
         fidelity: str | Fidelity,
         value: float,
         outcomes: Mapping[str, float] | None = None,
+        *,
+        std: float | None = None,
     ) -> Trial:
         """Add an observation that exists already; it costs nothing.
 
@@ -271,6 +277,7 @@ class Study:
             fidelity: the fidelity's name.
             value: what was observed there.
             outcomes: named results beside the value; all that constraints name.
+            std: standard error of the value, as in `tell`.
 
         Returns:
             The record of it, a done trial with `given=True`.
@@ -279,16 +286,16 @@ class Study:
             SpaceError: if the parameters are not valid.
             FidelityError: if the fidelity is unknown.
             ObservationError: if the value is not a finite number, an outcome that a constraint names is missing or not
-                a finite number, or the name of an outcome is not valid.
+                a finite number, the name of an outcome is not valid, or `std` is not a finite number >= 0.
         """
         design, rung = self.space.validate(params), self.ladder[self.ladder.index(fidelity)]
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ObservationError(f"an observation must be a finite number, got {value!r}")
-        result = result_of(self._definition, number, outcomes=outcomes)
+        result = result_of(self._definition, number, outcomes=outcomes, std=std)
         if result.reason is not None:
             raise ObservationError(result.reason)
-        given = Trial(0, design, rung, TrialState.DONE, number, given=True, outcomes=result.outcomes)
+        given = Trial(0, design, rung, TrialState.DONE, number, given=True, outcomes=result.outcomes, std=result.std)
         while True:
             stored = self._store.add(replace(given, number=len(self._store.trials())))
             if stored is not None:  # else another worker added a trial meanwhile
@@ -310,15 +317,17 @@ class Study:
         """Ask, evaluate and record until the budget is spent.
 
         The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
-        the same budget after an interruption does the rest. Trials that fail cost as much as others. Ctrl-C finishes
+        the same budget after an interruption does the rest. (Where costs are measured, a run starts if its expected
+        cost fits: `spent` exceeds the budget by no more than what is running.) Trials that fail cost as much as others,
+        or what they took. Ctrl-C finishes
         what is running and then raises KeyboardInterrupt; a second one stops immediately. What was running then is
         queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
             objective: called with the parameters (a dict) and the fidelity; returns the value, or
-                `{"value": ..., "cost": ..., "stress": ...}` with what it really cost and any outcomes. An exception, a
-                constrained outcome that is missing or not a finite number, or a
-                result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
+                `{"value": ..., "cost": ..., "std": ..., "stress": ...}` with what it really cost, the standard error of
+                the value and any outcomes. An exception, a constrained outcome that is missing or not a finite number,
+                or a result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
                 More run in processes of their own, which get a copy of the objective. Only with one worker are the
@@ -458,7 +467,9 @@ class Study:
         return amend(self._store, trial, Action.RESTORE, reason, who)
 
     def retry(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Queue a failed, lost or excluded trial again: the next `ask` returns it. It is charged once only.
+        """Queue a failed, lost or excluded trial again: the next `ask` returns it.
+
+        It is charged once only, except where costs are measured: then it costs what all its attempts take.
 
         The arguments are those of `exclude`.
 
@@ -476,6 +487,7 @@ class Study:
         reason: str = "",
         *,
         outcomes: Mapping[str, float] | None = None,
+        std: float | None = None,
         who: str | None = None,
     ) -> Trial:
         """Record the value of a trial that failed, or was queued again, although its evaluation did give one.
@@ -486,6 +498,7 @@ class Study:
             measured_cost: what the evaluation really cost.
             reason: why; kept in `changes`.
             outcomes: named results beside the value; all that constraints name.
+            std: standard error of the value, as in `tell`.
             who: who does it; this login and host if None.
 
         Returns:
@@ -493,10 +506,10 @@ class Study:
 
         Raises:
             TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
-            ObservationError: if the value is not a finite number, or an outcome that a constraint names is missing or
-                not one; nothing changes.
+            ObservationError: if the value is not a finite number, `std` is not one >= 0, or an outcome that a
+                constraint names is missing or not finite; nothing changes.
         """
-        result = result_of(self._definition, value, None, measured_cost, outcomes)
+        result = result_of(self._definition, value, None, measured_cost, outcomes, std)
         if result.reason is not None:
             raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
         return amend(self._store, trial, Action.CORRECT, reason, who, result)
@@ -657,8 +670,8 @@ class Study:
         """All trials as a table with the columns of `fidelium export`.
 
         They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
-        constraints, then measured_cost, excluded, given, attempt, worker, started, finished, priority, tags (joined by
-        commas), note and reason.
+        constraints, then measured_cost, std, excluded, given, attempt, worker, started, finished, priority, tags
+        (joined by commas), note and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
@@ -694,7 +707,9 @@ class Study:
         """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
         what = "bounds or parameter constraints" if self.space.constraints else "bounds"
         reason = f"not run: the design is outside of the study's present {what}"
-        self._store.finish(trial.number, trial.attempt, Result(TrialState.FAILED, reason=reason))
+        nothing = 0.0 if self._definition.measures_costs else None
+        result = Result(TrialState.FAILED, reason=reason, measured_cost=nothing)
+        self._store.finish(trial.number, trial.attempt, result)
         _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
@@ -728,7 +743,7 @@ class Study:
         """A model of an outcome that no constraint names, as if it were the objective."""
         finished = [trial for trial in self.snapshot().finished if trial.is_observation]
         with_it = tuple(
-            replace(trial, value=trial.outcomes[outcome]) for trial in finished if outcome in trial.outcomes
+            replace(trial, value=trial.outcomes[outcome], std=None) for trial in finished if outcome in trial.outcomes
         )
         if not with_it or len(with_it) < len(finished):
             known = sorted({name for trial in finished for name in trial.outcomes})
@@ -748,8 +763,8 @@ class Study:
             check_pays(self._improvement(worth, part), worth, self.ladder.target.name)
 
     def _improvement(self, worth: float, part: SearchSpace | None) -> Improvement | None:
-        target, history = self.ladder.target, replace(self.history(), space=part or self.space)
-        return best_improvement(self._fitted(part), history, lambda params: target.cost, worth)
+        history = replace(self.history(), space=part or self.space)
+        return best_improvement(self._fitted(part), history, worth)
 
     def _fitted(self, part: SearchSpace | None = None) -> Model:
         """The model of all finished trials, kept until they change.

@@ -50,6 +50,12 @@ from fidelium.testing.storage_changes import (
     people_may_exclude_and_restore,
     people_may_retry,
 )
+from fidelium.testing.storage_costs import (
+    a_corrected_trial_costs_what_was_measured,
+    declared_costs_are_not_measured,
+    every_measured_attempt_is_paid,
+    measured_costs_replace_expected_ones,
+)
 from fidelium.testing.storage_outcomes import (
     a_retried_trial_forgets_its_outcomes,
     outcomes_come_back_bit_by_bit,
@@ -460,6 +466,10 @@ LAWS: tuple[Law, ...] = (
     a_late_result_is_taken_while_nobody_runs_the_trial,
     a_trial_given_back_is_started_again,
     charged_costs_stay,
+    measured_costs_replace_expected_ones,
+    every_measured_attempt_is_paid,
+    a_corrected_trial_costs_what_was_measured,
+    declared_costs_are_not_measured,
     a_definition_is_replaced_once,
     people_may_exclude_and_restore,
     people_may_retry,

@@ -134,10 +134,16 @@ class SqlStudy:
         return self._database.write(work)
 
     def finish(self, number: int, attempt: int, result: Result) -> Trial:
-        return self._change(number, attempt, lambda trial, now: transitions.ended(trial, result, now))
+        measured = self.definition.measures_costs
+        return self._change(
+            number, attempt, lambda trial, now: transitions.ended(trial, result, now, measured=measured)
+        )
 
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
-        return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason))
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
+        cost = measured_cost if self.definition.measures_costs else None
+        return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason, cost))
 
     def amend(
         self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
@@ -147,7 +153,8 @@ class SqlStudy:
         def work(connection: Connection) -> Trial:
             study, now = self._lock(connection), self._database.now(connection)
             trial = transitions.known(self._find(connection, study, number), number, study.trial_count)
-            amended = transitions.amended(trial, action, reason, result, now)
+            measured = self.definition.measures_costs
+            amended = transitions.amended(trial, action, reason, result, now, measured=measured)
             self._record(connection, transitions.change_record(trial, action, who, reason, now))
             return self._save(connection, study, amended)
 
