@@ -134,8 +134,10 @@ def test_a_model_without_a_trial_says_what_it_expects_there():
     assert study.trials == before  # it only looks
     assert (wrong.trial, wrong.value) == (3, 7.0)
     assert wrong.mean == pytest.approx((3 / 8 - 0.3) ** 2, abs=0.05)
-    assert abs(right.mean - right.value) < 0.05
-    assert (wrong.value - wrong.mean) / wrong.std > 5
+    assert right.mean == pytest.approx(right.value, abs=0.05)
+    assert wrong.mean is not None
+    assert wrong.std is not None
+    assert (7.0 - wrong.mean) / wrong.std > 5
     assert str(wrong).startswith("trial 3: observed 7; the model without it expects 0.0")
     with pytest.raises(TrialError, match="is running: there is nothing to compare yet"):
         study.expectations([study.ask()])

@@ -24,6 +24,12 @@ def make(ladder=(("only", 1),), **options):
     return fd.create_study(SPACE, rungs, **(settings | options))
 
 
+def best_value(study: fd.Study) -> float:
+    assert study.best is not None
+    assert study.best.value is not None
+    return study.best.value
+
+
 def bowl(params, fidelity):
     del fidelity
     return (params["x"] - 0.3) ** 2 + 2 * (params["y"] - 0.6) ** 2 + 0.3 * math.sin(3 * params["x"])
@@ -109,7 +115,7 @@ def test_the_rule_is_the_largest_index_of_pandoras_box_by_brute_force():
     model = study._fitted()
     grid = np.array([[x, y] for x in np.linspace(0, 1, 61) for y in np.linspace(0, 1, 61)])
     mean, std = model.predict(grid, 0)  # to be maximised, in the objective's units
-    best = -study.best.value
+    best = -best_value(study)
     draws = np.random.default_rng(0).normal(size=20_000)
     top = int(np.argmax(expected_improvement(mean, std, best, Scale())))
     sampled = np.mean(np.maximum(mean[top] + std[top] * draws - best, 0.0))
@@ -135,7 +141,7 @@ def test_it_stops_early_for_less_in_total_and_never_within_the_initial_design():
         for stops in totals:
             study = make(seed=seed)
             study.optimize(bowl, 40, progress=False, stop=fd.Stop(worth=200) if stops else fd.Stop())
-            regret = study.best.value - LOWEST
+            regret = best_value(study) - LOWEST
             totals[stops] += 200 * regret + study.spent
             assert len(study.trials) >= 6 or not stops
     assert totals[True] < 0.7 * totals[False]

@@ -204,10 +204,10 @@ class PosteriorModel:
         In the objective's units, times the probability of being feasible; None while no feasible value is known. What
         is best is the observed value where runs repeat, else the posterior mean: a lucky draw is no level to beat.
         """
-        feasible, target = self.history.feasible[-1], self.history.inside[-1]
-        if not feasible.any():
+        target = self.history.inside[-1].rows(self.history.feasible[-1])
+        if not len(target):
             return None
-        observed = self._observed(target.rows(feasible))
+        observed = self._observed(target)
         designs, _ = self._maximise(_value_rise if self._is_plain else _feasible_rise)
         there, _ = self._expected(designs)
         gain = expected_improvement(there.mean, there.std, float(np.max(observed.mean)), self.scales[-1])

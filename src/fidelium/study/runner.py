@@ -272,7 +272,7 @@ class _Loop:
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:
-                self._stop(reason.setting or "gain_per_cost", str(reason))
+                self._stop(reason.setting or "catalogue", str(reason))
                 return
             self.waiting = False
             before, after = self.now.trials[: trial.number], self.now.trials[trial.number + 1 :]

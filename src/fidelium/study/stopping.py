@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,15 +116,12 @@ class Improvement:
     cost: float
 
 
-def best_improvement(
-    model: Model, history: History, cost: Callable[[Params], float], worth: float
-) -> Improvement | None:
+def best_improvement(model: Model, history: History, worth: float) -> Improvement | None:
     """The design with the largest worth EI(x; best) - cost(x); None while no feasible value is known.
 
     Args:
         model: of the finished trials.
-        history: of the search.
-        cost: of a run of a design at the target.
+        history: of the search, for its space and the expected costs of runs.
         worth: what a unit of the objective is worth, in the unit of the costs.
 
     Raises:
@@ -136,10 +133,9 @@ def best_improvement(
     if found is None:
         return None
     designs, expected = found
-    params = [history.space.decode(x) for x in designs]
-    costs = np.array([cost(each) for each in params])
+    costs = history.costs.at(designs, len(history.ladder) - 1)
     best = int(np.argmax(expected - costs / worth))  # worth may be infinite
-    return Improvement(params[best], float(expected[best]), float(costs[best]))
+    return Improvement(history.space.decode(designs[best]), float(expected[best]), float(costs[best]))
 
 
 def check_pays(found: Improvement | None, worth: float, target: str) -> None:

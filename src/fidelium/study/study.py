@@ -763,8 +763,8 @@ class Study:
             check_pays(self._improvement(worth, part), worth, self.ladder.target.name)
 
     def _improvement(self, worth: float, part: SearchSpace | None) -> Improvement | None:
-        history, target = replace(self.history(), space=part or self.space), len(self.ladder) - 1
-        return best_improvement(self._fitted(part), history, lambda params: history.costs.of(params, target), worth)
+        history = replace(self.history(), space=part or self.space)
+        return best_improvement(self._fitted(part), history, worth)
 
     def _fitted(self, part: SearchSpace | None = None) -> Model:
         """The model of all finished trials, kept until they change.
