@@ -70,6 +70,8 @@ class StudyDefinition:
     timeouts_teach: bool = True
 
     def __post_init__(self) -> None:
+        with _about("fidelities"):
+            self.ladder.check_inputs(self.space.names)
         with _about("strategy"):
             registry.check(self.strategy, self.strategy_options)
             if self.constraints:
@@ -110,6 +112,8 @@ class StudyDefinition:
         """
         space = space if isinstance(space, SearchSpace) else SearchSpace(space)
         ladder = FidelityLadder.of(ladder)
+        with _about("fidelities"):
+            ladder.check_inputs(space.names)
         with _about("initial"):
             sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)
         with _about("constraints"):

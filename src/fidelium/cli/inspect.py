@@ -129,7 +129,8 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
     name, each = used.fidelity.name, used.fidelity.cost
-    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost}
+    inputs = {} if used.fidelity.inputs is None else {"inputs": list(used.fidelity.inputs)}
+    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost, **inputs}
 
 
 def _running_json(trial: Trial, time: float) -> dict[str, Any]:
@@ -189,12 +190,16 @@ def _lines(now: Snapshot) -> list[str]:
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
     value = visible(Feasibility(now).without_best) if best is None else number(best.value)
+    value += "" if best is None or best.std is None else f" ± {best.std:.2g}"
     lines = [
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
+    for rung in of.ladder:
+        if rung.inputs is not None:
+            lines.insert(1, f"inputs  {visible(rung.name)} uses {visible(', '.join(rung.inputs))} alone")
     if best is not None:
         lines.append(f"        {design(best.params)}")
         lines += [f"        {line}" for line in outcome_lines(best)]

@@ -254,7 +254,8 @@ def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
         with document.errors_at("fidelities", position):
-            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
+            inputs = None if fidelity.inputs is None else tuple(fidelity.inputs)
+            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost, inputs))).fidelities
     return FidelityLadder(rungs)
 
 

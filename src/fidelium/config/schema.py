@@ -263,6 +263,9 @@ class FidelitySection(ProgramSection):
 
     name: str = Field(description="name of the fidelity", min_length=1)
     cost: PositiveNumber = Field(description="cost of one evaluation, in any unit")
+    inputs: list[str] | None = Field(
+        default=None, description="names of the parameters that its values depend on, if it ignores others"
+    )
 
 
 class FailuresSection(Section):

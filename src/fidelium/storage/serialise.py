@@ -122,6 +122,7 @@ def definition_text(definition: StudyDefinition) -> str:
             "strategy": definition.strategy_name,
             "seed": int(definition.seed),
             "initial": {name: int(count) for name, count in definition.initial.items()},
+            **_inputs(definition.ladder),
             **_options(definition.strategy_options),
             **({"parameter_constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
             **({"default_initial": True} if definition.default_initial else {}),
@@ -142,7 +143,9 @@ def definition_of(name: str, text: str) -> StudyDefinition:
             {key: _parameter(each) for key, each in fields["parameters"]},
             tuple(fields.get("parameter_constraints", ())),
         ),
-        ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
+        ladder=FidelityLadder(
+            tuple(Fidelity(key, cost, fields.get("inputs", {}).get(key)) for key, cost in fields["fidelities"])
+        ),
         direction=Direction(fields["direction"]),
         strategy=strategy,
         strategy_options=options,
@@ -157,6 +160,12 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         failures_teach=bool(fields.get("failures_teach", True)),
         timeouts_teach=bool(fields.get("timeouts_teach", True)),
     )
+
+
+def _inputs(ladder: FidelityLadder) -> dict[str, Any]:
+    """The inputs of fidelities that ignore parameters, by name, if there are any."""
+    found = {rung.name: list(rung.inputs) for rung in ladder if rung.inputs is not None}
+    return {"inputs": found} if found else {}
 
 
 def _limits(constraint: OutcomeConstraint) -> list[Any]:

@@ -2,8 +2,8 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, parameter constraints,
-costs, the strategy with its options, the seed, the initial design, budget and timeouts. A new cost holds for new
-trials. Constraints on outcomes can change if every observation has the outcomes that they name.
+costs, inputs of fidelities, the strategy with its options, the seed, the initial design, budget and timeouts. A new
+cost holds for new trials. Constraints on outcomes can change if every observation has the outcomes that they name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import chain
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
+from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
 from fidelium.storage.base import StudyStore
@@ -91,6 +92,11 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         for before, now in zip(stored.ladder, new.ladder, strict=True)
         if before.cost != now.cost
     )
+    inputs = (
+        f"inputs of {now.name}: {_inputs_text(before)} -> {_inputs_text(now)}"
+        for before, now in zip(stored.ladder, new.ladder, strict=True)
+        if set(before.inputs or stored.space.names) != set(now.inputs or new.space.names)
+    )
     settings = [
         f"{what}: {before} -> {now}"
         for what, before, now in (
@@ -104,7 +110,8 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         )
         if before != now
     ]
-    return (*chain.from_iterable(parameters), *costs, *settings, *_limit_differences(stored.limits, new.limits))
+    limits = _limit_differences(stored.limits, new.limits)
+    return (*chain.from_iterable(parameters), *costs, *inputs, *settings, *limits)
 
 
 def _limit_differences(stored: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:
@@ -151,6 +158,10 @@ def check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
                     f"{', '.join(trial.outcomes) or 'none'}: exclude such trials (fidelium exclude), or give the new "
                     "study another name"
                 )
+
+
+def _inputs_text(rung: Fidelity) -> str:
+    return "all" if rung.inputs is None else ", ".join(rung.inputs)
 
 
 def _listed(constraints: Iterable[object]) -> str:
