@@ -294,8 +294,8 @@ def test_a_bad_parameter_is_one_clear_sentence(kind, arguments, match):
         ({"": Real(0, 1)}, "non-empty string"),
         ({"  ": Real(0, 1)}, "non-empty string"),
         ({1: Real(0, 1)}, "non-empty string"),
-        ({"x": (0, 1)}, "'x' must be Real, Integer or Categorical"),
-        ({"x": Real}, "'x' must be Real, Integer or Categorical"),
+        ({"x": (0, 1)}, "'x' must be Real, Integer, Categorical or Catalogue"),
+        ({"x": Real}, "'x' must be Real, Integer, Categorical or Catalogue"),
     ],
 )
 def test_a_bad_space_is_one_clear_sentence(members, match):

@@ -15,14 +15,14 @@ SPACE = {"span": fd.Real(0, 1), "chord": fd.Real(0, 1), "thickness": fd.Real(0, 
 
 def drag(params: dict[str, float], fidelity: fd.Fidelity) -> float:
     """A valley in span and chord; the 3-D code adds what thickness and twist do."""
-    span, chord = 6 * params["span"] - 3, 4 * params["chord"] - 2
-    panel = ((4 - 2.1 * span**2 + span**4 / 3) * span**2 + span * chord + (4 * chord**2 - 4) * chord**2) / 4
+    span, chord = 4 * params["span"] - 2, 2 * params["chord"] - 1
+    panel = ((4 - 2.1 * span**2 + span**4 / 3) * span**2 + span * chord + (4 * chord**2 - 4) * chord**2) / 2
     if fidelity.name == "panel":
         return 0.9 * panel + 0.3 * params["span"]
     return panel + 2 * (params["thickness"] - 0.3 - 0.3 * params["span"]) ** 2 + math.sin(3 * params["twist"] + 2.5)
 
 
-OPTIMUM = -1.2579071133724673  # at 0.4850, 0.6782, 0.4455, 0.7375
+OPTIMUM = -1.5158142267449384  # at 0.5225, 0.1437, 0.4567, 0.7375 and 0.4775, 0.8563, 0.4433, 0.7375
 
 
 def ladder(declared: bool) -> list[fd.Fidelity]:

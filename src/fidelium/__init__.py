@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fidelium import problems
+    from fidelium.catalogue import Catalogue
     from fidelium.errors import FideliumError
     from fidelium.fidelity import Fidelity, FidelityLadder
     from fidelium.history import Trial, TrialState
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Catalogue",
     "Categorical",
     "Fidelity",
     "FidelityLadder",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Catalogue": "fidelium.catalogue",
     "Categorical": "fidelium.space",
     "Fidelity": "fidelium.fidelity",
     "FidelityLadder": "fidelium.fidelity",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.learned import MeasuredRuns, learn_costs
 from fidelium.errors import UnknownNameError
+from fidelium.expected_costs import ExpectedCosts
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Params, SearchSpace
 
@@ -75,6 +77,9 @@ class TrialState(StrEnum):
 NOT_RUN, VANISHED, CANCELLED = "not run: ", "the worker vanished: ", "cancelled after "
 """How the reasons of failed trials start that say nothing about the design."""
 
+_LEAST_COST = 1e-9
+"""Costs below this share of the declared one, 0 among them, count as so much for the model of costs."""
+
 _TIMED_OUT = re.compile(r"(step \d+ of \d+ \(.*?\): )?timed out after ")
 
 
@@ -110,8 +115,9 @@ class Trial:
         started: start of the last attempt, in seconds since 1970.
         heartbeat: last sign of life of the worker, None if it sends no heartbeats.
         finished: when it ended.
-        measured_cost: the actual cost reported by the simulator; recorded, not counted.
-        charged: what the study paid for it, if that is not what its fidelity costs now.
+        measured_cost: the actual cost of all its attempts, as the simulator reports it or by the clock; None if it was
+            not measured. It is what a study of measured costs pays; others record it only.
+        charged: what the study paid for it, or expects to pay, if that is not what its fidelity costs now.
         excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
         outcomes: what else a done trial gave, by name, in the user's units.
         std: standard error of the value, as the simulator says it; None if it says none.
@@ -145,10 +151,15 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """What the study paid for it: 0 for observations that the user added."""
+        """What the study paid for it, or, until it ends, expects to pay: 0 for observations that the user added."""
         if self.given:
             return 0.0
-        return float(self.fidelity.cost if self.charged is None else self.charged)
+        return self.fidelity.cost_of(self.params) if self.charged is None else float(self.charged)
+
+    @property
+    def is_unstarted(self) -> bool:
+        """Whether it is queued and was never started."""
+        return self.state is TrialState.QUEUED and self.attempt == 0
 
     @property
     def is_observation(self) -> bool:
@@ -189,7 +200,8 @@ class Change:
     Args:
         at: when, in seconds since 1970.
         who: who did it.
-        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        action: "enqueue", "exclude", "restore", "retry", "correct", "note", "tag", "untag" or "prioritise" a trial, or
+            "redefine" the study; "stop": a rule stopped it.
         trial: the trial's number, None if the change is not about one.
         reason: why, and what was there before if it is no longer stored elsewhere.
     """
@@ -266,6 +278,7 @@ class History:
         constraints: limits of outcomes at the target.
         failures_teach: whether a model of success learns from failed trials.
         timeouts_teach: whether trials whose time was up count as failures of their design.
+        measured_costs: whether runs cost what was measured, and not what is declared.
     """
 
     space: SearchSpace
@@ -276,6 +289,12 @@ class History:
     constraints: tuple[OutcomeConstraint, ...] = ()
     failures_teach: bool = True
     timeouts_teach: bool = True
+    measured_costs: bool = False
+
+    @cached_property
+    def whole(self) -> History:
+        """The same trials in the whole space, if this is about a slice of it."""
+        return self if self.space.slice_of is None else replace(self, space=self.space.slice_of)
 
     @cached_property
     def used(self) -> tuple[Used | None, ...]:
@@ -368,7 +387,7 @@ class History:
     @cached_property
     def valid(self) -> tuple[NDArray[np.bool_], ...]:
         """For every fidelity, which observations are of valid designs, within the bounds and known constraints."""
-        if not self.space.constraints:
+        if not self.space.constraints and not self.space.held:
             return tuple(np.all((seen.unit_x >= 0) & (seen.unit_x <= 1), axis=1) for seen in self.observations)
         rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
         for trial, _ in self._placed:
@@ -403,15 +422,51 @@ class History:
             or (trial.state is TrialState.FAILED and not (self.failures_teach and self._teaches(trial)))
         )
 
+    @cached_property
+    def costs(self) -> ExpectedCosts:
+        """What runs are expected to cost: what is declared, or what was learned from those that were measured."""
+        runs = self._measured_runs if self.measured_costs else None
+        model = learn_costs(runs, len(self.ladder)) if runs is not None and len(runs) else None
+        return ExpectedCosts(self.space, self.ladder, model)
+
+    @property
+    def _measured_runs(self) -> MeasuredRuns:
+        """Runs that came to their end in one attempt: a crash says little about what a run takes."""
+        rows: list[tuple[NDArray[np.float64], int, float]] = []
+        for trial, point in self._placed:
+            if trial.is_observation and not trial.given and trial.attempt == 1 and trial.measured_cost is not None:
+                declared = trial.fidelity.cost_of(trial.params)
+                ratio = max(trial.measured_cost / declared, _LEAST_COST)
+                rows.append((point, self.ladder.index(trial.fidelity.name), math.log(ratio)))
+        points = np.array([point for point, _, _ in rows]).reshape(len(rows), self.space.dimension)
+        fidelity = np.array([m for _, m, _ in rows], dtype=np.int64)
+        return MeasuredRuns(points, fidelity, np.array([ratio for _, _, ratio in rows], dtype=float))
+
+    def pays_for(self, unit_x: NDArray[np.float64], fidelity: int) -> NDArray[np.bool_]:
+        """Which designs, rows of the unit cube, have an expected cost within the remaining budget."""
+        if not self.costs.depend_on_design:
+            return np.full(len(unit_x), self.costs.typical[fidelity] <= self.remaining)
+        return self.costs.at(unit_x, fidelity) <= self.remaining
+
     @property
     def affordable(self) -> tuple[int, ...]:
-        """Positions of the fidelities whose cost is within the remaining budget."""
-        return tuple(m for m, cost in enumerate(self.ladder.costs) if cost <= self.remaining)
+        """Positions of the fidelities of which a run, of some design at least, is expected to fit into the budget."""
+        return tuple(m for m, cost in enumerate(self.costs.cheapest) if cost <= self.remaining)
+
+    @property
+    def target_cost(self) -> float:
+        """What a run of the target is expected to cost: at the best design, where costs depend on the design."""
+        if self.costs.depend_on_design:
+            for seen, order in zip(reversed(self.inside), reversed(self.order), strict=True):
+                if len(seen):
+                    return float(self.costs.at(seen.unit_x[order[:1]], len(self.ladder) - 1)[0])
+        return self.costs.typical[-1]
 
     @property
     def unreserved(self) -> tuple[int, ...]:
         """Positions of the fidelities whose cost leaves enough budget for another query at the target."""
-        return tuple(m for m, cost in enumerate(self.ladder.costs) if cost + self.ladder.costs[-1] <= self.remaining)
+        reserve = self.target_cost
+        return tuple(m for m, cost in enumerate(self.costs.cheapest) if cost + reserve <= self.remaining)
 
     @property
     def is_last_target_query(self) -> bool:

@@ -15,17 +15,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.expressions import (
+    Arithmetic,
+    Columns,
+    Constraint,
+    Variable,
+    number_of,
+    parse,
+    parse_arithmetic,
+)
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
-from fidelium.parameter_constraints.region import Region
+from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
 
 Params = dict[str, Any]
@@ -36,6 +45,9 @@ MARGIN = 0.5
 
 MOST_CONSTRAINTS = 100
 """Constraints of a search space at most."""
+
+MOST_LISTED = 20_000
+"""Designs at most of a space with a catalogue for which a search compares all of them."""
 
 MOST_COLUMNS = 10_000
 """Columns of a unit cube at most; a Sobol sequence has no more than 21,201."""
@@ -48,12 +60,15 @@ class SearchSpace:
     A constraint is a comparison (`<=`, `>=`, `<`, `>`, also in a chain) of arithmetic in parameter names (`+ - * / **`,
     parentheses, `abs min max sqrt exp log sin cos`), such as "inner < outer" or "0.1 <= width * height <= 0.2". A
     categorical parameter is compared by `==` and `!=` with one of its choices, as in `core != "balsa"`; so are whole
-    numbers. A name that is not a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be
-    computed (a division by zero, a logarithm of a negative number, an overflow), it is not met.
+    numbers and the items of a catalogue, whose descriptors are numbers, as in "profile.area <= 20". A name that is not
+    a word is put in backquotes: "`wall thickness` <= 3". Where a constraint cannot be computed (a division by zero, a
+    logarithm of a negative number, an overflow), it is not met.
 
     Args:
-        parameters: name -> `Real`, `Integer` or `Categorical`.
+        parameters: name -> `Real`, `Integer`, `Categorical` or `Catalogue`.
         constraints: texts; every design must meet all of them.
+        held: parameters at one value, in a slice of a space (`holding`): every design that is suggested has these.
+        slice_of: the space of which this is a slice, None if it is none.
 
     Raises:
         SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, the unit
@@ -62,6 +77,8 @@ class SearchSpace:
 
     parameters: Mapping[str, Parameter]
     constraints: Sequence[str] = ()
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    slice_of: SearchSpace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
@@ -72,7 +89,9 @@ class SearchSpace:
             if not isinstance(name, str) or not name.strip():
                 raise SpaceError(f"a parameter's name must be a non-empty string, got {name!r}")
             if not isinstance(parameter, Parameter) or isinstance(parameter, type):
-                raise SpaceError(f"parameter {name!r} must be Real, Integer or Categorical, got {parameter!r}")
+                raise SpaceError(
+                    f"parameter {name!r} must be Real, Integer, Categorical or Catalogue, got {parameter!r}"
+                )
         if self.dimension > MOST_COLUMNS:
             raise SpaceError(f"a search space has at most {MOST_COLUMNS} columns, one per choice, got {self.dimension}")
         if isinstance(self.constraints, (str, bytes)) or not isinstance(self.constraints, Sequence):
@@ -85,7 +104,48 @@ class SearchSpace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchSpace):
             return NotImplemented
-        return self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        same = self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        return same and _typed(self.held) == _typed(other.held)
+
+    def holding(self, fixed: Mapping[str, Any]) -> SearchSpace:
+        """The slice in which some parameters have these values: it is sampled, snapped and climbed in alone.
+
+        Points have the same columns as those of the whole space, and all designs can be encoded. Only designs of the
+        slice are valid in it.
+
+        Args:
+            fixed: values of some parameters; without any, this is the space itself.
+
+        Raises:
+            SpaceError: if a parameter is unknown, a value is not valid, or no design of the slice meets the
+                constraints.
+        """
+        if not isinstance(fixed, Mapping):
+            raise SpaceError(f"fixed must be a dict of parameter -> value, got {fixed!r}")
+        if unknown := [name for name in fixed if name not in self.parameters]:
+            raise SpaceError(
+                f"fixed: unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}"
+            )
+        values = {name: self._validated(name, fixed[name]) for name in self.names if name in fixed}
+        if not values:
+            return self
+        shown = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+        columns, kept = _columns(self.parameters, values), list[str]()
+        for text in self.constraints:
+            rest = self.parse(text).given(columns)
+            if rest is None:
+                raise SpaceError(f"no design with {shown} meets the constraint {text!r}")
+            if rest.comparisons:
+                kept.append(text)
+        try:
+            return SearchSpace(self.parameters, tuple(kept), values, self)
+        except SpaceError as error:
+            raise SpaceError(f"with {shown}: {error}") from None
+
+    @property
+    def whole(self) -> SearchSpace:
+        """The space of which this is a slice, or the space itself."""
+        return self if self.slice_of is None else self.slice_of
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +160,7 @@ class SearchSpace:
     @property
     def size(self) -> float:
         """Number of different designs, `inf` if a parameter is real."""
-        return math.prod(parameter.size for parameter in self.parameters.values())
+        return math.prod(parameter.size for name, parameter in self.parameters.items() if name not in self.held)
 
     def columns_of(self, names: Collection[str] | None) -> tuple[bool, ...] | None:
         """Whether each column of the unit cube belongs to one of these parameters; None if all do, or for None."""
@@ -115,11 +175,15 @@ class SearchSpace:
             SpaceError: if a parameter is missing, unknown, or outside its range, or a constraint is violated.
         """
         values = self.within_bounds(params)
+        for name, value in self.held.items():
+            if _typed({name: value}) != _typed({name: values[name]}):
+                raise SpaceError(f"parameter {name!r} is held at {value!r}, got {values[name]!r}")
         if self._feasible is not None:
-            columns = _columns(self._feasible.region, values)
+            columns = _columns(self._feasible.region.parameters, values)
             for constraint in self._feasible.region.constraints:
                 if not constraint.holds(columns)[0]:
-                    numbers = constraint.sides(columns) or f"{', '.join(repr(values[n]) for n in constraint.names)}"
+                    chosen = (repr(values[name]) for name in constraint.names if name in values)
+                    numbers = constraint.sides(columns) or f"{', '.join(chosen)}"
                     raise SpaceError(f"the design violates {constraint.text!r}: {numbers}")
         return values
 
@@ -135,13 +199,13 @@ class SearchSpace:
             raise SpaceError(f"missing parameter {', '.join(map(repr, missing))}; got {list(params)}")
         if unknown := [name for name in params if name not in self.parameters]:
             raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}")
-        values: Params = {}
-        for name, parameter in self.parameters.items():
-            try:
-                values[name] = parameter.validate(params[name])
-            except SpaceError as error:
-                raise SpaceError(f"parameter {name!r}: {error}") from None
-        return values
+        return {name: self._validated(name, params[name]) for name in self.parameters}
+
+    def _validated(self, name: str, value: Any) -> Any:
+        try:
+            return self.parameters[name].validate(value)
+        except SpaceError as error:
+            raise SpaceError(f"parameter {name!r}: {error}") from None
 
     def contains(self, params: Mapping[str, Any]) -> bool:
         """Whether these are valid values of all parameters."""
@@ -175,21 +239,29 @@ class SearchSpace:
     def decode(self, unit_x: NDArray[np.float64]) -> Params:
         """The valid parameter values nearest to a point of the unit cube, shape `(dimension,)`."""
         return {
-            name: self.parameters[name].decode(np.asarray(unit_x)[columns]) for name, columns in self._columns.items()
+            name: self.held[name] if name in self.held else self.parameters[name].decode(np.asarray(unit_x)[columns])
+            for name, columns in self._columns.items()
         }
 
     def snap(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each row of `(n, dimension)` replaced by the nearest point that encodes a valid design."""
         unit_x = np.asarray(unit_x, dtype=float)
         parts = [self.parameters[name].snap(unit_x[:, columns]) for name, columns in self._columns.items()]
-        return np.concatenate(parts, axis=1)
+        points = np.concatenate(parts, axis=1)
+        if self.held:
+            points[:, self.held_columns] = self._held_units
+        return points
 
     def sample(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
         """`count` uniformly random designs that meet the constraints, as points of the unit cube `(count, dimension)`.
 
         On thin sets, uniform as far as a random walk gets (`feasible_set.py`).
         """
-        points = self.snap(generator.random((count, self.dimension)))
+        draws = generator.random((count, self.dimension))
+        points = self.snap(draws)
+        for name, catalogue in self.catalogues.items():  # every item is as likely as any other, crowded or not
+            place = self._columns[name]
+            points[:, place] = catalogue.rows[(draws[:, place.start] * len(catalogue.rows)).astype(np.int64)]
         if self._feasible is not None:
             points[:, self._constrained] = self._feasible.sample(generator, count)
         return points
@@ -227,9 +299,49 @@ class SearchSpace:
 
     @cached_property
     def discrete(self) -> NDArray[np.int64]:
-        """The columns of integers and choices."""
-        places = [self._columns[name] for name, each in self.parameters.items() if not isinstance(each, Real)]
+        """The columns of integers and choices, without those that are held."""
+        names = [name for name, each in self.parameters.items() if not isinstance(each, Real) and name not in self.held]
+        return self._positions(names)
+
+    @cached_property
+    def held_columns(self) -> NDArray[np.int64]:
+        """The columns of the parameters that are held: a climb leaves them as they are."""
+        return self._positions([name for name in self.parameters if name in self.held])
+
+    @cached_property
+    def _held_units(self) -> NDArray[np.float64]:
+        parts = [each.encode(self.held[name]) for name, each in self.parameters.items() if name in self.held]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _positions(self, names: Sequence[str]) -> NDArray[np.int64]:
+        places = [self._columns[name] for name in names]
         return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
+
+    @cached_property
+    def catalogues(self) -> dict[str, Catalogue]:
+        """The parameters that are catalogues, without those that are held."""
+        return {n: each for n, each in self.parameters.items() if isinstance(each, Catalogue) and n not in self.held}
+
+    @property
+    def places(self) -> Mapping[str, slice]:
+        """The columns of each parameter."""
+        return self._columns
+
+    @cached_property
+    def table(self) -> NDArray[np.float64] | None:
+        """All designs `(n, dimension)`, if the space is a catalogue, perhaps with a few other choices; None if not.
+
+        A search then compares all of them, instead of climbing between the items.
+        """
+        if not self.catalogues or self.size > MOST_LISTED:
+            return None
+        parts = [
+            each.encode(self.held[name])[None] if name in self.held else _every(each)
+            for name, each in self.parameters.items()
+        ]
+        combined = np.meshgrid(*[np.arange(len(part)) for part in parts], indexing="ij")
+        designs = np.concatenate([part[which.ravel()] for part, which in zip(parts, combined, strict=True)], axis=1)
+        return designs[self.meets(designs)]
 
     @cached_property
     def constrained_choices(self) -> NDArray[np.int64]:
@@ -244,8 +356,26 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
-        variables = {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+        return parse(text, self._variables)
+
+    def parse_arithmetic(self, text: str) -> Arithmetic:
+        """The number that a text computes from these parameters, such as "1 + 0.01 * cells".
+
+        Raises:
+            SpaceError: if it is not arithmetic of parameters that are numbers.
+        """
+        return parse_arithmetic(text, self._variables)
+
+    @property
+    def _variables(self) -> dict[str, Variable]:
+        variables: dict[str, Variable | None] = {
+            f"{name}.{each}": Variable("integer")
+            for name, own in self.parameters.items()
+            if isinstance(own, Catalogue)
+            for each in own.descriptors
+        }
+        variables |= {name: _variable(parameter) for name, parameter in self.parameters.items()}
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     @property
     def feasible_share(self) -> float:
@@ -257,7 +387,11 @@ class SearchSpace:
         """The parameters in constraints, and their values that meet these; None without constraints."""
         if not self.constraints:
             return None
-        return FeasibleSet(_region(self.parameters, tuple(self.parse(text) for text in self.constraints)))
+        parsed = [self.parse(text) for text in self.constraints]
+        if self.held:
+            columns = _columns(self.parameters, self.held)
+            parsed = [rest for rest in (each.given(columns) for each in parsed) if rest is not None]
+        return FeasibleSet(_region(self.parameters, tuple(parsed)))
 
     @cached_property
     def _constrained(self) -> NDArray[np.int64]:
@@ -279,7 +413,7 @@ class SearchSpace:
 
 def _variable(parameter: Parameter) -> Variable | None:
     """What a constraint may know of a parameter; None if it is of a kind that cannot be in one."""
-    if isinstance(parameter, Categorical):
+    if isinstance(parameter, Categorical | Catalogue):
         return Variable("choice", tuple(parameter.choices))
     return (
         Variable("real")
@@ -290,23 +424,46 @@ def _variable(parameter: Parameter) -> Variable | None:
     )
 
 
+def _every(parameter: Parameter) -> NDArray[np.float64]:
+    """The columns of all values of a discrete parameter, `(n, width)`."""
+    if isinstance(parameter, Catalogue):
+        return parameter.rows
+    if isinstance(parameter, Categorical):
+        return np.eye(parameter.width)
+    assert isinstance(parameter, Integer)
+    return parameter.units(np.arange(parameter.low, parameter.high + 1, dtype=float))[:, None]
+
+
 def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, ...]) -> Region:
     """The parameters that are in the constraints, in the space's order."""
-    used = {name for constraint in constraints for name in constraint.names}
-    kept = {n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical)}
+    used = {name for constraint in constraints for name in owners(parameters, constraint)}
+    kept = {
+        n: p for n, p in parameters.items() if n in used and isinstance(p, Real | Integer | Categorical | Catalogue)
+    }
     return Region(kept, constraints)
 
 
-def _columns(region: Region, values: Params) -> Columns:
-    """One design as columns, with its own values, which may be between those of the grid."""
+def _columns(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> Columns:
+    """One design, or a part of one, as columns, with its own values, which may be between those of the grid."""
     numbers: dict[str, NDArray[np.float64]] = {}
     positions: dict[str, NDArray[np.int64]] = {}
-    for name, parameter in region.parameters.items():
+    for name, parameter in parameters.items():
+        if name not in values:
+            continue
+        if isinstance(parameter, Catalogue):
+            positions[name] = np.array([parameter.position(values[name])])
+            numbers |= {f"{name}.{each}": np.array([number]) for each, number in parameter[values[name]].items()}
+            continue
         if isinstance(parameter, Categorical):
             positions[name] = np.array([int(np.argmax(parameter.encode(values[name])))])
         if (number := number_of(values[name])) is not None:
             numbers[name] = np.array([number])
     return Columns(numbers, positions)
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, tuple[type, Any]]:
+    """Values with their types: the choices True and 1 are equal in Python."""
+    return {name: (type(value), value) for name, value in values.items()}
 
 
 def _clash(region: Region) -> str:

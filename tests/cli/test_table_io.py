@@ -83,7 +83,7 @@ def test_every_form_has_every_parameter_and_the_trial_beside_it(call, study, sto
             )
     with (tmp_path / "out.csv").open(newline="") as stream:
         headers = next(csv.reader(stream))
-    assert len(set(headers)) == len(headers) == 14 + len(AWKWARD)
+    assert len(set(headers)) == len(headers) == len(LEADING) + len(TRAILING) + len(AWKWARD)
     assert headers == list(parquet[0])
 
 

@@ -40,7 +40,7 @@ def assert_one_sentence(error: BaseException) -> None:
     ("changes", "error", "match"),
     [
         ({"space": {}}, SpaceError, "at least one parameter"),
-        ({"space": {"x": 3}}, SpaceError, "Real, Integer or Categorical"),
+        ({"space": {"x": 3}}, SpaceError, "Real, Integer, Categorical or Catalogue"),
         ({"space": [1, 2]}, SpaceError, "a dict of name -> parameter"),
         ({"ladder": []}, FidelityError, "at least one fidelity"),
         ({"ladder": [*LADDER, fd.Fidelity("fine", 20)]}, FidelityError, "must differ"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +19,9 @@ from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
 from fidelium.surrogates.runs import RunPosterior
+
+BLOCK = 512
+"""Rows of a table of designs that are evaluated at once."""
 
 SCREENED_AT_ONCE = 32
 """Candidates per block of a screening."""
@@ -112,8 +115,11 @@ class Designs:
 def incumbents(history: History) -> NDArray[np.float64]:
     """The best designs seen within the present bounds, target first, one per fidelity that has been observed.
 
-    With constraints, the best feasible ones, or those nearest to feasible.
+    With constraints, the best feasible ones, or those nearest to feasible. In a slice of the space where nothing was
+    observed, the designs there that are nearest to those of the whole.
     """
+    if history.space.held and not any(len(seen) for seen in history.inside):
+        return history.space.repair(incumbents(history.whole))
     both = zip(reversed(history.inside), reversed(history.order), strict=True)
     seen = [o.unit_x[order[0]] for o, order in both if len(o)]
     return np.array(seen).reshape(len(seen), history.space.dimension)
@@ -126,6 +132,23 @@ def best_target_value(posterior: Scaled, history: History) -> float | None:
     """
     y = history.inside[-1].sure_y[history.feasible[-1]]
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
+
+
+def in_blocks(evaluate: Callable[[NDArray[np.float64]], Any], unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A function of rows, evaluated in blocks of one size: one compilation for tables of any length."""
+    if not len(unit_x):
+        return np.asarray(evaluate(np.zeros((BLOCK, unit_x.shape[1]))))[:0]
+    starts = range(0, len(unit_x), BLOCK)
+    parts = [np.asarray(evaluate(pad_rows(unit_x[start : start + BLOCK], BLOCK))) for start in starts]
+    return np.concatenate(parts)[: len(unit_x)]
+
+
+def unasked(history: History, fidelity: int) -> NDArray[np.bool_]:
+    """Which designs of the space's table have not been asked at a fidelity."""
+    assert history.space.table is not None
+    asked = {row.tobytes() for row in history.asked(fidelity)}
+    listed = history.seen(fidelity, history.space.table)
+    return np.array([row.tobytes() not in asked for row in listed], dtype=bool)
 
 
 def marginals_at(

@@ -23,6 +23,9 @@ _ROUNDS = 6
 _DEPTH = 0.02
 """Where the first round ends, beyond the edge, about: its penalty balances the slope of f there."""
 
+_NEIGHBOURS = 6
+"""Items that are tried around each place."""
+
 _NEAR = 1e-3
 """Distance from an active edge from which Newton's method leads onto it."""
 
@@ -55,6 +58,17 @@ def climb_feasible(
     """
     if hold and space is not None and len(space.discrete):
         value_and_gradient = _held(value_and_gradient, space.discrete)
+    if space is not None and space.held:
+        value_and_gradient = _held(value_and_gradient, space.held_columns)
+    if space is not None and space.catalogues:
+        return _climb_items(space, value_and_gradient, start, steps, tolerance)
+    return _climb(space, value_and_gradient, start, steps, tolerance)
+
+
+def _climb(
+    space: SearchSpace | None, value_and_gradient: ValueAndGradient, start: Rows, steps: int, tolerance: float
+) -> Maxima:
+    """As `climb_feasible`, wherever the columns lead."""
     if space is None or not space.constraints:
         return maximise_rows(value_and_gradient, start, 0.0, 1.0, steps=steps, tolerance=tolerance)
     begin = space.repair(start)
@@ -63,6 +77,41 @@ def climb_feasible(
     reached = np.asarray(value_and_gradient(end)[0], dtype=float)
     rose = np.nan_to_num(reached, nan=-np.inf) > np.nan_to_num(value, nan=-np.inf)
     return Maxima(np.where(rose[:, None], end, begin), np.where(rose, reached, value))
+
+
+def _climb_items(
+    space: SearchSpace, value_and_gradient: ValueAndGradient, start: Rows, steps: int, tolerance: float
+) -> Maxima:
+    """As `climb_feasible` in a space with catalogues: every end has items, and is never below its start.
+
+    Between items there is nothing, so items and other columns take turns: the others climb for the items at hand; a
+    climb of all columns shows where better items may be; the nearest ones there, and the neighbours of those at hand,
+    are tried.
+    """
+    columns = np.concatenate(
+        [np.arange(space.places[name].start, space.places[name].stop) for name in space.catalogues]
+    )
+    held, few = _held(value_and_gradient, columns), max(4, steps // 3)
+    best = _climb(space, held, start, few, tolerance)
+    for relaxed in (True, False):
+        towards = _climb(space, value_and_gradient, best.x, few, tolerance).x if relaxed else best.x
+        best = _better_items(space, value_and_gradient, best, towards)
+        best = _climb(space, held, best.x, few, tolerance)
+    return best
+
+
+def _better_items(space: SearchSpace, value_and_gradient: ValueAndGradient, best: Maxima, towards: Rows) -> Maxima:
+    """The rows, each with the best of the items nearest to where it would go."""
+    x, value = best.x.copy(), np.nan_to_num(np.asarray(best.value, dtype=float), nan=-np.inf)
+    for name, catalogue in space.catalogues.items():
+        place = space.places[name]
+        for items in catalogue.neighbours(towards[:, place], _NEIGHBOURS).T:
+            tried = x.copy()
+            tried[:, place] = catalogue.rows[items]
+            reached = np.nan_to_num(np.asarray(value_and_gradient(tried)[0], dtype=float), nan=-np.inf)
+            rose = (reached > value) & space.meets(tried)
+            x, value = np.where(rose[:, None], tried, x), np.where(rose, reached, value)
+    return Maxima(x, value)
 
 
 def climb_limited(space: SearchSpace | None, evaluate: Evaluate, start: Rows, *, steps: int) -> Rows:
@@ -78,6 +127,8 @@ def climb_limited(space: SearchSpace | None, evaluate: Evaluate, start: Rows, *,
         steps: calls of `evaluate` at most; with integers two and a third times as many.
     """
     within = evaluate if space is None or not space.constraints else _with_known(space, evaluate)
+    if space is not None and space.held:
+        within = _held_limits(within, space.held_columns)
     if space is None or not len(space.discrete):
         return maximise_within(within, start, steps=steps)
     held, most = _held_limits(within, space.discrete), max(2, steps // 3)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import SCREENED_AT_ONCE, Designs, incumbents
+from fidelium.acquisition.base import SCREENED_AT_ONCE, Designs, in_blocks, incumbents
 from fidelium.acquisition.feasible import climb_feasible, climb_limited
 from fidelium.history import History
 from fidelium.numerics.backend import jax_key, quick_jit
@@ -59,6 +59,8 @@ def maximise_paths(
         steps: evaluations at most.
         space: whose constraints the maxima meet; None without constraints.
     """
+    if space is not None and space.table is not None:
+        return _maxima_of_table(paths, space.table)
     screened = np.asarray(_screen(paths, candidates))  # (n, draws)
     draws = screened.shape[1]
     best = np.argsort(-screened, axis=0)[:starts].T  # (draws, starts)
@@ -69,6 +71,13 @@ def maximise_paths(
     winner = np.argmax(value, axis=1)
     x = found.x.reshape(draws, starts, -1)
     return SampledMaxima(value[np.arange(draws), winner], x[np.arange(draws), winner])
+
+
+def _maxima_of_table(paths: Paths, table: NDArray[np.float64]) -> SampledMaxima:
+    """The maxima over all designs of a table: exact."""
+    values = in_blocks(partial(_screen, paths), table)  # (n, draws)
+    best = np.argmax(values, axis=0)
+    return SampledMaxima(values[best, np.arange(values.shape[1])], table[best])
 
 
 NO_DESIGN = -1e30
@@ -110,6 +119,8 @@ def maximise_feasible(
         steps: evaluations at most, as in `climb_limited`.
         space: the known constraints, None if there are none.
     """
+    if space is not None and space.table is not None:
+        return _feasible_maxima_of_table(paths, space.table)
     value, beyond = (np.asarray(part) for part in _screen_runs(paths, candidates))  # (n, draws)
     draws = value.shape[1]
     best = np.stack([np.lexsort((-value[:, i], beyond[:, i]))[:starts] for i in range(draws)])
@@ -125,6 +136,16 @@ def maximise_feasible(
         top = int(np.lexsort((-value, beyond))[0])
         found.append((NO_DESIGN if beyond[top] > 0 else float(value[top]), x[top]))
     return SampledMaxima(np.array([f for f, _ in found]), np.array([at for _, at in found]))
+
+
+def _feasible_maxima_of_table(paths: RunPaths, table: NDArray[np.float64]) -> SampledMaxima:
+    """The same over all designs of a table: exact."""
+    results = in_blocks(lambda x: np.stack(_screen_runs(paths, x), axis=2), table)  # (n, draws, 2)
+    value, beyond = results[..., 0], results[..., 1]
+    draws = range(value.shape[1])
+    best = np.array([np.lexsort((-value[:, i], beyond[:, i]))[0] for i in draws])
+    feasible = beyond[best, draws] <= 0
+    return SampledMaxima(np.where(feasible, value[best, draws], NO_DESIGN), table[best])
 
 
 @dataclass(frozen=True)
@@ -145,6 +166,7 @@ class _Climb:
             slopes = np.where(short[..., None] > 0, gradient, 0.0)
             if self.space is not None:
                 slopes[..., self.space.discrete] = 0.0
+                slopes[..., self.space.held_columns] = 0.0
             gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
             x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
         return x if self.space is None or not self.space.constraints else self.space.repair(x)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fidelium.cli.locate import find, open_study
-from fidelium.cli.options import Name, Where
+from fidelium.cli.options import Fix, Name, Where, fixed_values
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
 
@@ -29,6 +29,7 @@ def ask(
     budget: Annotated[
         float | None, typer.Option(help="Total budget, in cost units.", show_default="the file's, or no limit")
     ] = None,
+    fix: Fix = None,
 ) -> None:
     """Print the next trial to evaluate, as JSON: number, params, fidelity, cost.
 
@@ -39,14 +40,16 @@ def ask(
     found = find(where, name)
     file_budget = math.inf if found.budget is None else found.budget
     with open_study(found, create=True) as study:
+        fixed = fixed_values(study.space, fix)
         try:
-            trial = study.ask(file_budget if budget is None else budget)
+            trial = study.ask(file_budget if budget is None else budget, fixed=fixed)
         except BudgetError as error:  # not a usage error: this ends a script's loop
             say(f"nothing to ask: {error}")
             raise typer.Exit(1) from None
         needed = [each.name for each in study.definition.constraints]
-    rung = trial.fidelity
-    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost}
+        rung = trial.fidelity
+        expected = trial.cost if study.definition.measures_costs else rung.cost
+    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": expected}
     print_json({**asked, **({"outcomes": needed} if needed else {})})
 
 
@@ -60,7 +63,9 @@ def tell(
     failed: Annotated[
         str | None, typer.Option(help="Mark the trial as failed, with this reason.", metavar="REASON")
     ] = None,
-    measured_cost: Annotated[float | None, typer.Option(help="Actual cost; recorded, not counted.")] = None,
+    measured_cost: Annotated[
+        float | None, typer.Option(help="Actual cost; counted with cost: measured, else recorded.")
+    ] = None,
     outcome: Annotated[
         list[str] | None, typer.Option(help="An outcome, as name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,

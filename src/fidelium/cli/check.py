@@ -15,9 +15,9 @@ import typer
 
 from fidelium.cli.locate import find_file
 from fidelium.cli.options import AsJson, File
-from fidelium.cli.output import console, design, duration, print_json, say, truncated
+from fidelium.cli.output import console, design, print_json, say, truncated
 from fidelium.errors import ConfigError, FideliumError, SettingError
-from fidelium.text import visible
+from fidelium.text import duration, visible
 
 if TYPE_CHECKING:
     from fidelium.cli.checklist import Finding

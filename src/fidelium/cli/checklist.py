@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fidelium.catalogue import Catalogue
 from fidelium.cli.locate import Located, open_storage_of, study_in
 from fidelium.cli.output import counted
+from fidelium.costs.declared import formula_text
 from fidelium.errors import EvaluationError, FideliumError
 from fidelium.execution.failures import full_disk
 from fidelium.execution.invocation import STDOUT
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from fidelium.config.load import StudyFile
     from fidelium.execution.command import Command
     from fidelium.execution.result_rules import ResultRule
+
+_MOST_TRIED = 50
+"""Items of a catalogue at most that templates are tried with."""
 
 _LITTLE_SPACE = 1e9
 """Bytes of free disk below which `check` warns."""
@@ -56,12 +61,15 @@ def _inputs_text(rung: Fidelity) -> str:
 def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     """Everything that can be seen of a valid study file without running it."""
     definition = file.definition
-    ladder = ", ".join(f"{rung.name} costs {rung.cost:g}{_inputs_text(rung)}" for rung in definition.ladder)
+    ladder = ", ".join(f"{rung.name} costs {formula_text(rung.cost)}{_inputs_text(rung)}" for rung in definition.ladder)
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
     if constraints := definition.space.constraints:
         yield Finding(
             "space", "ok", f"{counted(len(constraints), 'parameter constraint')}: {_share_text(definition.space)}"
         )
+    for name, catalogue in definition.space.catalogues.items():
+        size = f"{counted(len(catalogue.choices), 'item')}, {counted(len(catalogue.descriptors), 'descriptor')}"
+        yield Finding("items", "ok", f"{name}: {'; '.join((size, *catalogue.notes))}")
     yield from _programs(file)
     yield from _templates(file)
     yield Finding("result", "ok", "; ".join(dict.fromkeys(map(_rules_text, file.program.commands.values()))))
@@ -97,8 +105,9 @@ def _designs(space: SearchSpace) -> Iterator[Params]:
     yield middle(space)
     yield from (_valid(space, space.decode(np.full(space.dimension, end))) for end in (0.0, 1.0))
     for name, parameter in space.parameters.items():
-        if isinstance(parameter, Categorical):
-            every = ({**middle(space), name: choice} for choice in parameter.choices[1:])
+        if isinstance(parameter, Categorical | Catalogue):
+            last = None if isinstance(parameter, Categorical) else _MOST_TRIED
+            every = ({**middle(space), name: choice} for choice in parameter.choices[1:last])
             yield from (_valid(space, params) for params in every)
 
 
@@ -119,7 +128,7 @@ def _templates(file: StudyFile) -> Iterator[Finding]:
     for position, rung in enumerate(ladder):
         command = file.program.commands[rung.name]
         for params in _designs(space):
-            request = RunRequest.of(Trial(0, params, rung), position)
+            request = RunRequest.of(Trial(0, params, rung), position, file.program.tables)
             folder = file.program.runs / "00000"
             try:
                 count += len(command.decks(command.values(request, folder, file.program.here)))
@@ -175,11 +184,11 @@ def _storage(found: Located) -> Finding:
 
 def _budget(file: StudyFile) -> Finding:
     ladder, initial = file.definition.ladder, file.definition.initial_within(file.budget)
-    cost = float(exact_sum(rung.cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
+    cost = float(exact_sum(rung.typical_cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
     text = f"the initial design costs {cost:g} of {file.budget:g}"
-    if ladder.target.cost > file.budget:
+    if ladder.costs[-1] > file.budget:
         return Finding("budget", "problem", f"{file.budget:g} does not pay for one run at {ladder.target.name}")
-    if cost + ladder[0].cost > file.budget:
+    if cost + ladder.costs[0] > file.budget:
         return Finding("budget", "warning", f"{text}: nothing is left to choose; raise budget or lower initial")
     return Finding("budget", "ok", text)
 

@@ -12,14 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fidelium.catalogue import Catalogue
 from fidelium.cli.output import truncated
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
-from fidelium.fidelity import FidelityLadder
+from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
+from fidelium.storage.annotations import checked_note, checked_tag, parsed_priority
+from fidelium.study.steering import Wish
 from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
 
 STD = "std"
@@ -103,6 +107,45 @@ def read_designs(path: Path, space: SearchSpace) -> list[Params]:
     return [params for params in found if params is not None]
 
 
+def read_wishes(path: Path, definition: StudyDefinition, otherwise: Wish) -> list[Wish]:
+    """The designs to be queued in a CSV file: a column per parameter, and `fidelity`, `priority`, `note` or `tags`.
+
+    Args:
+        path: the file.
+        definition: of the study.
+        otherwise: the fidelity, priority, note and tags of rows whose cells are empty, or where there is no column.
+
+    Raises:
+        SettingError: if the file cannot be read or is not valid; all errors are listed.
+    """
+    reader = _CsvReader(path, definition.space)
+    found: list[Wish] = []
+    for line, row in reader.rows():
+        params = _parse_row(reader, line, row)
+        cells = {name: reader.own(row, name, "").strip() for name in ("fidelity", "priority", "note", "tags")}
+        wish = replace(otherwise, params=params or {}, note=cells["note"] or otherwise.note)
+        for name, parse in (("fidelity", str), ("priority", parsed_priority), ("tags", _parse_tags)):
+            try:
+                wish = replace(wish, **{name: parse(cells[name])}) if cells[name] else wish
+                if name == "fidelity" and wish.fidelity is not None:
+                    definition.ladder.index(wish.fidelity)
+            except (FidelityError, SettingError) as error:
+                reader.add_error(line, name if cells[name] else None, error)
+        try:
+            checked_note(wish.note)
+            if params is not None:
+                definition.space.validate(params)
+        except (SettingError, SpaceError) as error:
+            reader.add_error(line, None, error)
+        found.append(wish)
+    reader.raise_errors()
+    return found
+
+
+def _parse_tags(text: str) -> tuple[str, ...]:
+    return tuple(checked_tag(tag) for tag in text.split(","))
+
+
 def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     """The design given by strings such as "angle=0.5", one per parameter.
 
@@ -118,7 +161,9 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
         cells[name.strip()] = value
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
-    return space.within_bounds({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+    return space.within_bounds(
+        {name: parse_value_of(space.parameters[name], name, text) for name, text in cells.items()}
+    )
 
 
 def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
@@ -342,6 +387,8 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
     Raises:
         SpaceError: if the text is not a valid value.
     """
+    if isinstance(parameter, Catalogue):
+        return parameter.validate(text if text in parameter.table else _as_written(parameter, text))
     if isinstance(parameter, Categorical):
         return _parse_choice(parameter, text)
     value = parse_decimal(text)
@@ -349,6 +396,12 @@ def _parse_cell(parameter: Parameter, text: str) -> Any:
         expected = "a whole number" if isinstance(parameter, Integer) else "a number"
         raise SpaceError(f"expected {expected}, got {text!r}")
     return parameter.validate(value)
+
+
+def _as_written(parameter: Catalogue, text: str) -> str:
+    """The item whose name is written as `text`, without surrounding whitespace; the text itself if there is none."""
+    stripped = text.strip()
+    return next((item for item in parameter.choices if _written(item) in (text, stripped)), stripped)
 
 
 def _parse_choice(parameter: Categorical, text: str) -> Any:
@@ -400,7 +453,7 @@ def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial])
 
 def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
     fidelities = [
-        {"name": rung.name, "cost": rung.cost, **({} if rung.inputs is None else {"inputs": list(rung.inputs)})}
+        {"name": rung.name, "cost": _declared(rung), **({} if rung.inputs is None else {"inputs": list(rung.inputs)})}
         for rung in definition.ladder
     ]
     study = {
@@ -408,10 +461,16 @@ def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]
         "direction": str(definition.direction),
         "strategy": definition.strategy_name,
         "seed": definition.seed,
+        **({"cost": definition.cost} if definition.measures_costs else {}),
         **({"constraints": [str(each) for each in definition.constraints]} if definition.constraints else {}),
     }
     content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _declared(rung: Fidelity) -> float | str:
+    """The declared cost: a number, or the text of what it is computed by."""
+    return rung.cost if isinstance(rung.cost, (int, float)) else formula_text(rung.cost)
 
 
 def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:

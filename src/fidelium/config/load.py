@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 import fidelium.config.schema as schema
+from fidelium.catalogue import Catalogue
 from fidelium.config.peek import storage_url
 from fidelium.config.programs import program_of
 from fidelium.config.schema import Section
 from fidelium.config.yaml_document import Document, KeyPath, read_document
 from fidelium.constraints import outcome_constraints
 from fidelium.definition import StudyDefinition, checked_budget
-from fidelium.errors import ConfigError, FideliumError
+from fidelium.errors import ConfigError, FideliumError, SpaceError
 from fidelium.execution.program import ExternalProgram
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import ResultFile
@@ -103,6 +104,7 @@ _SECTIONS: dict[str, type[Section]] = {
     "real": schema.RealSection,
     "integer": schema.IntegerSection,
     "categorical": schema.CategoricalSection,
+    "catalogue": schema.CatalogueSection,
 }
 
 
@@ -127,8 +129,10 @@ def _message(details: ErrorDetails) -> str:
         "missing": lambda: f"is missing; add it{_example(details['loc'])}",
         "extra_forbidden": lambda: _unknown(details["loc"]),
         "literal_error": lambda: f"expected {context['expected']}, got {given!r}",
-        "union_tag_not_found": lambda: "type is missing; add type: real, type: integer or type: categorical",
-        "union_tag_invalid": lambda: f"expected type real, integer or categorical, got {context['tag']!r}",
+        "union_tag_not_found": lambda: (
+            "type is missing; add type: real, type: integer or type: categorical, or catalogue: FILE.csv"
+        ),
+        "union_tag_invalid": lambda: f"expected type real, integer, categorical or catalogue, got {context['tag']!r}",
         "greater_than": lambda: f"must be above {context['gt']:g}, got {given!r}",
         "greater_than_equal": lambda: f"must be at least {context['ge']:g}, got {given!r}",
         "value_error": lambda: str(context["error"]),
@@ -178,7 +182,7 @@ def load_study_file(path: Path | str) -> StudyFile:
     section = _section(document)
     definition = _definition(document, section)
     storage = storage_url(document, section.name, section.storage)
-    program = program_of(document, section, definition.space.names, storage)
+    program = program_of(document, section, definition.space, storage)
     _check_outcomes_are_read(document, definition, program)
     with document.errors_at("budget"):
         return StudyFile(
@@ -229,7 +233,7 @@ def _space(document: Document, section: schema.StudySection) -> SearchSpace:
     for name, parameter in section.parameters.items():
         with document.errors_at("parameters", name):
             check_parameter_names([name])
-            parameters[name] = _parameter(parameter)
+            parameters[name] = _parameter(parameter, document.path.absolute().parent)
     with document.errors_at("parameters"):
         space = SearchSpace(parameters)
     for position, text in enumerate(section.parameter_constraints):
@@ -239,8 +243,10 @@ def _space(document: Document, section: schema.StudySection) -> SearchSpace:
         return SearchSpace(parameters, tuple(section.parameter_constraints))
 
 
-def _parameter(section: schema.RealSection | schema.IntegerSection | schema.CategoricalSection) -> Parameter:
+def _parameter(section: schema.AnyParameterSection, here: Path) -> Parameter:
     match section:
+        case schema.CatalogueSection():
+            return _catalogue(section, here)
         case schema.RealSection():
             return Real(section.low, section.high, section.log)
         case schema.IntegerSection():
@@ -249,19 +255,34 @@ def _parameter(section: schema.RealSection | schema.IntegerSection | schema.Cate
             return Categorical(tuple(section.choices))
 
 
-def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
+def _catalogue(section: schema.CatalogueSection, here: Path) -> Catalogue:
+    """A catalogue from a file, whose path starts at the folder of the study file, or from the study file itself."""
+    if isinstance(section.catalogue, str):
+        return Catalogue.from_csv(here / section.catalogue, section.item, section.descriptors, section.log)
+    if section.item is not None:
+        raise SpaceError("item names a column of a CSV file; remove it, the items have their names here")
+    items = {
+        item: own if section.descriptors is None else {each: own.get(each) for each in section.descriptors}
+        for item, own in section.catalogue.items()
+    }
+    return Catalogue(items, section.log)  # type: ignore[arg-type]  # None, a missing descriptor, is refused there
+
+
+def _ladder(document: Document, section: schema.StudySection, space: SearchSpace) -> FidelityLadder:
     """The fidelities; an error is reported for the first one that does not fit those before it."""
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
         with document.errors_at("fidelities", position):
             inputs = None if fidelity.inputs is None else tuple(fidelity.inputs)
-            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost, inputs))).fidelities
+            new = Fidelity(fidelity.name, fidelity.cost, inputs)
+            rungs = FidelityLadder((*rungs, new)).priced(space).fidelities
     return FidelityLadder(rungs)
 
 
 def _definition(document: Document, section: schema.StudySection) -> StudyDefinition:
     """What the study is made from; an error is reported for the key that causes it."""
-    space, ladder = _space(document, section), _ladder(document, section)
+    space = _space(document, section)
+    ladder = _ladder(document, section, space)
     for position in range(len(section.constraints)):
         with document.errors_at("constraints", position):
             outcome_constraints(section.constraints[: position + 1], space.names)
@@ -277,6 +298,7 @@ def _definition(document: Document, section: schema.StudySection) -> StudyDefini
             name=section.name,
             constraints=section.constraints,
             failures_teach=section.failures.model,
+            cost=section.cost,
         )
         return replace(definition, timeouts_teach=section.failures.timeouts == "count")
     except FideliumError as error:

@@ -27,27 +27,30 @@ from fidelium.execution.substitution import (
     escape,
 )
 from fidelium.execution.templates import check_template
+from fidelium.space import SearchSpace
 
 
-def program_of(document: Document, study: StudySection, parameters: Collection[str], storage: str) -> ExternalProgram:
+def program_of(document: Document, study: StudySection, space: SearchSpace, storage: str) -> ExternalProgram:
     """The external program that a study file describes.
 
     Args:
         document: the file.
         study: its content.
-        parameters: the names of the parameters.
+        space: the parameters.
         storage: the URL of the storage, whose password no program gets.
 
     Raises:
         ConfigError: for the first error in commands, templates, variables and result rules.
     """
     here = document.path.absolute().parent
-    known = {*parameters, *RESERVED_NAMES}
+    described = {f"{name}.{each}" for name, catalogue in space.catalogues.items() for each in catalogue.descriptors}
+    known = {*space.names, *RESERVED_NAMES, *described, *(["descriptors"] if described else [])}
     commands = {
         fidelity.name: _CommandBuilder(document, here, known, study, fidelity, position).command()
         for position, fidelity in enumerate(study.fidelities)
     }
-    return ExternalProgram(commands, here / study.runs, here, secret_variables(storage, os.environ))
+    tables = {name: catalogue.table for name, catalogue in space.catalogues.items()}
+    return ExternalProgram(commands, here / study.runs, here, secret_variables(storage, os.environ), tables)
 
 
 def secret_variables(storage: str, environment: Mapping[str, str]) -> frozenset[str]:

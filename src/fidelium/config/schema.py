@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -11,12 +12,15 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainValidator,
+    Tag,
     WithJsonSchema,
     model_validator,
 )
 
+from fidelium.numbers import parse_decimal
 from fidelium.strategies.registry import DEFAULT
 
 _UNIT_SECONDS = {
@@ -111,6 +115,20 @@ def _row(value: object) -> int:
     return row
 
 
+def _cost(value: object) -> float | str:
+    if isinstance(value, str):
+        if parse_decimal(value) is not None:
+            raise ValueError(f"expected a number, got {value!r}; remove the quotes")
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"expected a number, or an expression of the parameters, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value!r}")
+    if value <= 0:
+        raise ValueError(f"must be above 0, got {value!r}")
+    return float(value)
+
+
 def _choices(value: list[Any]) -> list[Any]:
     for choice in value:
         if isinstance(choice, (list, dict)):
@@ -146,6 +164,11 @@ CommandLine = Annotated[
 ]
 Column = Annotated[str | int, PlainValidator(_column), WithJsonSchema({"type": ["string", "integer"]})]
 Row = Annotated[int, PlainValidator(_row), WithJsonSchema({"oneOf": [{"const": "last"}, {"type": "integer"}]})]
+Cost = Annotated[
+    float | str,
+    PlainValidator(_cost),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
 Choices = Annotated[list[Any], AfterValidator(_choices)]
 Duration = Annotated[
     float,
@@ -186,7 +209,38 @@ class CategoricalSection(Section):
     choices: Choices = Field(description="at least two choices: text, numbers, true, false or null")
 
 
-ParameterSection = Annotated[RealSection | IntegerSection | CategoricalSection, Field(discriminator="type")]
+class CatalogueSection(Section):
+    """One of many items with numeric descriptors: a CSV file with a row per item, or the items themselves."""
+
+    type: Literal["catalogue"] = "catalogue"
+    catalogue: str | dict[Text, dict[str, int | float | None]] = Field(
+        description="CSV file with a header, next to the study file; or item: {descriptor: number}",
+        examples=["profiles.csv", {"IPE100": {"area": 10.3}, "IPE120": {"area": 13.2}}],
+    )
+    item: str | None = Field(default=None, description="column of the items' names; the first one by default")
+    descriptors: list[str] | None = Field(
+        default=None, description="the descriptors to use; by default all columns of numbers", min_length=1
+    )
+    log: list[str] | None = Field(
+        default=None, description="descriptors on a logarithmic scale; decided by their values by default"
+    )
+
+
+def _kind(value: object) -> str | None:
+    """The type of a parameter; a catalogue is known by its key."""
+    if isinstance(value, dict):
+        return value.get("type", "catalogue" if "catalogue" in value else None)
+    return getattr(value, "type", None)
+
+
+AnyParameterSection = RealSection | IntegerSection | CategoricalSection | CatalogueSection
+ParameterSection = Annotated[
+    Annotated[RealSection, Tag("real")]
+    | Annotated[IntegerSection, Tag("integer")]
+    | Annotated[CategoricalSection, Tag("categorical")]
+    | Annotated[CatalogueSection, Tag("catalogue")],
+    Discriminator(_kind),
+]
 
 
 class ResultSection(Section):
@@ -262,7 +316,10 @@ class FidelitySection(ProgramSection):
     """One way to evaluate the objective."""
 
     name: str = Field(description="name of the fidelity", min_length=1)
-    cost: PositiveNumber = Field(description="cost of one evaluation, in any unit")
+    cost: Cost = Field(
+        description="cost of one evaluation, in any unit: a number, or an expression of the parameters",
+        examples=[1, "1 + 0.01 * cells"],
+    )
     inputs: list[str] | None = Field(
         default=None, description="names of the parameters that its values depend on, if it ignores others"
     )
@@ -326,6 +383,11 @@ class StudySection(ProgramSection):
     """A fidelium study with an external program."""
 
     name: str = Field(description="name of the study, unique in its storage", min_length=1)
+    cost: Literal["declared", "measured"] = Field(
+        default="declared",
+        description="which costs count: those of the fidelities, or what runs report or else their seconds; the former "
+        "are then a first guess",
+    )
     direction: Literal["maximize", "minimize"] = Field(description="whether to find the largest or the smallest value")
     storage: str | None = Field(
         default=None, description="sqlite:///file.db or postgresql+psycopg://user@host/database"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -65,7 +66,7 @@ class Measurement:
         if not isinstance(result, Mapping):
             return cls(parse_number(f"the return value of {source}", result))
         if (reason := failure_text(result.get("failed"))) is not None:
-            raise EvaluationError(reason)
+            raise failed_at(reason, result)
         if "value" not in result:
             raise EvaluationError(
                 f'{source} must return a number or {{"value": number, "cost": number, "an outcome": number, ...}}, got '
@@ -97,7 +98,7 @@ Answer = Measurement | EvaluationError | SetupError
 
 
 def answer(evaluate: Evaluator, trial: Trial) -> Answer:
-    """Evaluate a trial, and return its failure as well: this is what an executor runs.
+    """Evaluate a trial, and return its failure as well.
 
     Dask runs a call again if its worker dies before the result was fetched. If the second run raised an exception, the
     future of Dask's executor would never end.
@@ -106,6 +107,13 @@ def answer(evaluate: Evaluator, trial: Trial) -> Answer:
         return evaluate(trial)
     except (EvaluationError, SetupError) as error:
         return error.with_traceback(None)
+
+
+def timed_answer(evaluate: Evaluator, trial: Trial) -> tuple[Answer, float]:
+    """As `answer`, with the seconds it took by the clock of where it ran: this is what an executor runs."""
+    began = time.perf_counter()
+    found = answer(evaluate, trial)
+    return found, time.perf_counter() - began
 
 
 Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
@@ -135,7 +143,9 @@ class FunctionEvaluator:
         try:
             return checked_against(trial, Measurement.of(result, "the objective"))
         except EvaluationError as error:
-            raise EvaluationError(storable(str(error))) from None
+            failure = EvaluationError(storable(str(error)))
+            failure.cost = error.cost
+            raise failure from None
 
 
 def checked_against(trial: Trial, measured: Measurement) -> Measurement:
@@ -162,6 +172,14 @@ def parse_number(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise EvaluationError(f"{name} is {number}, not a finite number")
     return number
+
+
+def failed_at(reason: str, result: object) -> EvaluationError:
+    """The failure of a run, with the cost that its result reports beside it, if that is a finite number >= 0."""
+    failure = EvaluationError(reason)
+    cost = _as_number(result.get("cost")) if isinstance(result, Mapping) else None
+    failure.cost = cost if cost is not None and 0 <= cost < math.inf else None
+    return failure
 
 
 def failure_text(failed: object) -> str | None:

@@ -21,7 +21,7 @@ from fidelium.execution.invocation import MARKER, STDOUT, Invocation, Step
 from fidelium.execution.result_rules import RESULT, ResultFile, ResultRule
 from fidelium.execution.run_folder import QUERY, RunRequest
 from fidelium.execution.substitution import RESERVED_NAMES, check_variable_name, fill, placeholders
-from fidelium.execution.templates import render
+from fidelium.execution.templates import Item, render
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z|k)?sh|perl|ruby|Rscript|julia|node")
 _SCRIPT = re.compile(r"[^-/][^\s]*\.\w+")
@@ -132,14 +132,24 @@ class Command:
     def values(self, request: RunRequest, folder: Path, here: Path) -> dict[str, Any]:
         """The values of all names that arguments, variables and templates can use."""
         result = RESULT if self.result.file == STDOUT else self.result.file
+        params, described = _with_descriptors(request)
         return {
-            **request.params,
+            **params,
+            **described,
             **request.as_json(),
+            "params": params,
             **{name: str(folder / file) for name, file in (("query", QUERY), ("result", result))},
             "folder": str(folder),
             "here": str(here),
             "python": sys.executable,
         }
+
+
+def _with_descriptors(request: RunRequest) -> tuple[dict[str, Any], dict[str, float]]:
+    """The parameters, with items of catalogues as `Item`, and each descriptor by its name, `parameter.descriptor`."""
+    items = {name: Item(request.params[name], each) for name, each in request.descriptors.items()}
+    described = {f"{name}.{each}": value for name, own in request.descriptors.items() for each, value in own.items()}
+    return {**request.params, **items}, described
 
 
 def missing_programs(command: Command, here: Path) -> Iterator[str]:

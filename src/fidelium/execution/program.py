@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,6 +24,7 @@ from fidelium.execution.reasons import shown
 from fidelium.execution.run_folder import (
     OUTCOME,
     RunRequest,
+    Tables,
     create_run_folder,
     find_run_folder,
     read_json,
@@ -43,12 +44,14 @@ class ExternalProgram:
         runs: the parent folder of the trials' folders.
         here: the value of `{here}`: the folder of the study's file.
         withheld: names of variables of fidelium's own environment that the programs do not get, such as PGPASSWORD.
+        tables: parameter -> item -> descriptors, of catalogues: programs get the descriptors of the items, too.
     """
 
     commands: Mapping[str, Command]
     runs: Path
     here: Path
     withheld: frozenset[str] = frozenset()
+    tables: Tables = field(default_factory=dict)
 
     def run(self, trial: Trial, cancelled: Event | None = None) -> Measurement:
         """Evaluate a trial.
@@ -64,7 +67,7 @@ class ExternalProgram:
             FidelityError: if the trial's fidelity has no command.
         """
         command, position = self.command_of(trial.fidelity)
-        request = RunRequest.of(trial, position)
+        request = RunRequest.of(trial, position, self.tables)
         folder = create_run_folder(self.runs.absolute(), request)
         invocation: Invocation | None = None
         status: ExitStatus | None = None

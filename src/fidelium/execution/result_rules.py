@@ -78,6 +78,13 @@ class ResultFile:
             raise UnreadableResultError(f'{self.file} must contain {{"value": number}}, got {shown(content)}')
         return replace(Measurement.of_fields(content), outcomes=_numbers_in(content))
 
+    def content(self, folder: Path) -> object:
+        """What is in the file, None if it cannot be read."""
+        try:
+            return _parse_json(self.file, _read_text(folder / self.file))
+        except EvaluationError:
+            return None
+
     def refused(self, folder: Path, name: str) -> str | None:
         """Why the outcome of this name, which was not read, is not one; None if it is not in the file."""
         content = _parse_json(self.file, _read_text(folder / self.file))

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +22,12 @@ from fidelium.history import Trial
 from fidelium.space import Params
 
 QUERY, OUTCOME = "query.json", "outcome.json"
+
+Tables = Mapping[str, Mapping[Any, Mapping[str, float]]]
+"""Parameter -> item -> descriptors, of catalogues."""
+
+_MAY_CHANGE = ("position", "cost", "descriptors")
+"""What the definition of a study may say differently after a trial was run."""
 
 _log = logging.getLogger("fidelium.execution")
 
@@ -36,6 +42,7 @@ class RunRequest:
         params: the values of all parameters.
         fidelity: the fidelity to evaluate at.
         position: the fidelity's position in the ladder, 0 the cheapest.
+        descriptors: of the items chosen from catalogues, by parameter.
     """
 
     number: int
@@ -43,11 +50,21 @@ class RunRequest:
     params: Params
     fidelity: Fidelity
     position: int
+    descriptors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trial: Trial, position: int) -> RunRequest:
-        """The request for a trial whose fidelity is at `position` in the ladder."""
-        return cls(trial.number, trial.attempt, trial.params, trial.fidelity, position)
+    def of(cls, trial: Trial, position: int, tables: Tables | None = None) -> RunRequest:
+        """The request for a trial whose fidelity is at `position` in the ladder.
+
+        Args:
+            trial: the trial.
+            position: of its fidelity.
+            tables: parameter -> item -> descriptors, of catalogues.
+        """
+        items = {name: table.get(trial.params.get(name)) for name, table in (tables or {}).items()}
+        known = {name: descriptors for name, descriptors in items.items() if descriptors is not None}
+        rung = trial.fidelity.of_design(trial.params)
+        return cls(trial.number, trial.attempt, trial.params, rung, position, known)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `query.json`."""
@@ -58,6 +75,11 @@ class RunRequest:
             "fidelity": self.fidelity.name,
             "position": self.position,
             "cost": self.fidelity.cost,
+            **(
+                {"descriptors": {name: dict(each) for name, each in self.descriptors.items()}}
+                if self.descriptors
+                else {}
+            ),
         }
 
 
@@ -93,7 +115,7 @@ def find_run_folder(runs: Path, request: RunRequest) -> Path | None:
         folder = runs / (f"{name}.{copy}" if copy else name)
         query = read_json(folder / QUERY)
         if isinstance(query, dict) and all(
-            query.get(key) == value for key, value in request.as_json().items() if key not in ("position", "cost")
+            query.get(key) == value for key, value in request.as_json().items() if key not in _MAY_CHANGE
         ):
             return folder
     return None

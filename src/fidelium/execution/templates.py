@@ -1,8 +1,8 @@
 """Input decks: Jinja templates in strict mode, where an unknown name is an error with template, line and name.
 
 A template can use every parameter by name, all of them as `params` (for names such as "young's modulus"), the reserved
-names (`fidelity`, `number`, ...), and the functions of arithmetic in `FUNCTIONS`. Nothing is escaped; true, false and
-null are written as in JSON.
+names (`fidelity`, `number`, ...), the descriptors of a catalogue's item (`profile.area`), and the functions of
+arithmetic in `FUNCTIONS`. Nothing is escaped; true, false and null are written as in JSON.
 """
 
 from __future__ import annotations
@@ -32,6 +32,19 @@ FUNCTIONS: Mapping[str, Any] = {
     "max": max,
 }
 """Names of arithmetic in templates; a parameter of the same name wins."""
+
+
+class Item(str):
+    """An item of a catalogue: its name, with its descriptors as attributes, as in `{{ profile.area }}`."""
+
+    def __new__(cls, name: str, descriptors: Mapping[str, float]) -> Item:
+        item = str.__new__(cls, name)
+        item.__dict__.update(descriptors)
+        return item
+
+    def __getattribute__(self, name: str) -> Any:
+        own = object.__getattribute__(self, "__dict__")  # descriptors first: one may be called count or title
+        return own[name] if name in own and not name.startswith("__") else object.__getattribute__(self, name)
 
 
 def check_template(path: Path, known: Collection[str]) -> None:

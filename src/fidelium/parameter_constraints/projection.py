@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.parameter_constraints.region import Region, Rows, encoded
 from fidelium.parameters import Categorical, Integer
 
@@ -144,13 +145,18 @@ def local_search(region: Region, rows: Rows, most: int = 64, rounds: int = 30) -
 
 
 def _changed(region: Region, rows: Rows, name: str) -> list[Rows]:
-    """The rows with other values of a discrete parameter: each choice, or integers up and down."""
+    """The rows with other values of a discrete parameter: each choice, similar items, or integers up and down."""
     place, parameter = region.places[name], region.parameters[name]
     changed: list[Rows] = []
     if isinstance(parameter, Categorical):
         for code in region.options[name].codes[:20]:
             tried = rows.copy()
             tried[:, place] = encoded(parameter, np.full(len(rows), code))
+            changed.append(tried)
+    elif isinstance(parameter, Catalogue):
+        for items in parameter.neighbours(rows[:, place], 20).T:
+            tried = rows.copy()
+            tried[:, place] = parameter.rows[items]
             changed.append(tried)
     elif isinstance(parameter, Integer):
         now = parameter.values(rows[:, place])[:, 0]

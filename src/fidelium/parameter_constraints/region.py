@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.parameter_constraints.expressions import Columns, Comparison, Constraint, number_of
 from fidelium.parameters import Categorical, Integer, Real
 
@@ -30,12 +31,12 @@ class Options:
     """The values of a discrete parameter that the constraints on it alone allow.
 
     Args:
-        parameter: an `Integer` or a `Categorical`.
-        codes: the numbers, or positions among the choices.
+        parameter: an `Integer`, a `Categorical` or a `Catalogue`.
+        codes: the numbers, or positions among the choices or items.
         shares: the probability of each.
     """
 
-    parameter: Integer | Categorical
+    parameter: Integer | Categorical | Catalogue
     codes: NDArray[np.int64]
     shares: NDArray[np.float64]
 
@@ -54,12 +55,16 @@ class Options:
             return columns
         if isinstance(self.parameter, Categorical):
             return encoded(self.parameter, self.codes[np.argmax(columns[:, self.codes], axis=1)])
+        if isinstance(self.parameter, Catalogue):
+            return self.parameter.rows[self.parameter.nearest_of(self.codes, columns)]
         units = encoded(self.parameter, self.codes)[:, 0]
         return encoded(self.parameter, self.codes[np.argmin(np.abs(columns - units[None, :]), axis=1)])
 
 
-def encoded(parameter: Integer | Categorical, codes: NDArray[np.int64]) -> Rows:
-    """The columns of whole numbers, or of positions among choices, `(n, width)`."""
+def encoded(parameter: Integer | Categorical | Catalogue, codes: NDArray[np.int64]) -> Rows:
+    """The columns of whole numbers, or of positions among choices or items, `(n, width)`."""
+    if isinstance(parameter, Catalogue):
+        return parameter.rows[codes]
     if isinstance(parameter, Integer):
         return parameter.units(codes.astype(float))[:, None]
     columns = np.zeros((len(codes), parameter.width))
@@ -76,7 +81,7 @@ class Region:
         constraints: all must hold.
     """
 
-    parameters: Mapping[str, Real | Integer | Categorical]
+    parameters: Mapping[str, Real | Integer | Categorical | Catalogue]
     constraints: tuple[Constraint, ...]
 
     @cached_property
@@ -145,12 +150,13 @@ class Region:
             if isinstance(parameter, Integer) and parameter.size <= MOST_OPTIONS:
                 codes = np.arange(parameter.low, parameter.high + 1)
                 columns, shares = Columns({name: codes.astype(float)}, {}), parameter.shares(codes.astype(float))
-            elif isinstance(parameter, Categorical):
-                codes, shares = np.arange(parameter.width), np.full(parameter.width, 1 / parameter.width)
+            elif isinstance(parameter, Categorical | Catalogue):
+                count = len(parameter.choices)
+                codes, shares = np.arange(count), np.full(count, 1 / count)
                 columns = Columns(_as_numbers(name, parameter, codes), {name: codes})
             else:
                 continue
-            own = [constraint.holds(columns) for constraint in self.constraints if constraint.names == (name,)]
+            own = [each.holds(columns) for each in self.constraints if owners(self.parameters, each) == {name}]
             allowed = np.logical_and.reduce(own) if own else np.ones(len(codes), dtype=bool)
             found[name] = Options(parameter, codes[allowed], shares[allowed])
         return found
@@ -175,8 +181,8 @@ class Region:
         positions: dict[str, NDArray[np.int64]] = {}
         for name, place in self.places.items():
             parameter, columns = self.parameters[name], rows[:, place]
-            if isinstance(parameter, Categorical):
-                positions[name] = np.argmax(columns, axis=1)
+            if isinstance(parameter, Categorical | Catalogue):
+                positions[name] = _positions(parameter, columns)
                 numbers |= _as_numbers(name, parameter, positions[name])
             else:
                 numbers[name] = parameter.values(columns[:, 0])
@@ -297,8 +303,8 @@ class Region:
         positions: dict[str, NDArray[np.int64]] = {}
         for name, place in self.places.items():
             parameter, columns = self.parameters[name], rows[:, place]
-            if isinstance(parameter, Categorical):
-                positions[name] = np.argmax(columns, axis=1)
+            if isinstance(parameter, Categorical | Catalogue):
+                positions[name] = _positions(parameter, columns)
                 numbers |= _as_numbers(name, parameter, positions[name])
             else:
                 with np.errstate(over="ignore"):
@@ -310,7 +316,23 @@ class Region:
         return np.array(starts, dtype=np.int64)
 
 
-def _as_numbers(name: str, parameter: Categorical, positions: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """The values of a categorical parameter, if they are numbers."""
+def owners(parameters: Mapping[str, object], constraint: Constraint) -> set[str]:
+    """The parameters that a constraint is about; that of the descriptor `profile.area` is `profile`."""
+    catalogues = {f"{p}.{each}": p for p, c in parameters.items() if isinstance(c, Catalogue) for each in c.descriptors}
+    return {name if name in parameters else catalogues[name] for name in constraint.names}
+
+
+def _positions(parameter: Categorical | Catalogue, columns: Rows) -> NDArray[np.int64]:
+    """Positions among the choices or items."""
+    return parameter.nearest(columns) if isinstance(parameter, Catalogue) else np.argmax(columns, axis=1)
+
+
+def _as_numbers(
+    name: str, parameter: Categorical | Catalogue, positions: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """The values of a categorical parameter, if they are numbers; of a catalogue the descriptors."""
+    if isinstance(parameter, Catalogue):
+        chosen = parameter.values[positions]
+        return {f"{name}.{each}": chosen[:, k] for k, each in enumerate(parameter.descriptors)}
     numbers = [number_of(choice) for choice in parameter.choices]
     return {} if None in numbers else {name: np.array(numbers, dtype=float)[positions]}

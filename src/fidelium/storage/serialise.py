@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fidelium.catalogue import Catalogue
 from fidelium.constraints import OutcomeConstraint
-from fidelium.definition import StudyDefinition
+from fidelium.costs.declared import StoredCost, formula_text
+from fidelium.definition import DECLARED, StudyDefinition
 from fidelium.errors import FideliumError, StorageError, UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
@@ -117,7 +119,7 @@ def definition_text(definition: StudyDefinition) -> str:
     return _exact_json(
         {
             "parameters": [[name, _described(name, each)] for name, each in definition.space.parameters.items()],
-            "fidelities": [[rung.name, rung.cost] for rung in definition.ladder],
+            "fidelities": [[rung.name, _stored_cost(rung)] for rung in definition.ladder],
             "direction": str(definition.direction),
             "strategy": definition.strategy_name,
             "seed": int(definition.seed),
@@ -130,6 +132,7 @@ def definition_text(definition: StudyDefinition) -> str:
             **({"constraints": [_limits(each) for each in definition.constraints]} if definition.constraints else {}),
             **({} if definition.failures_teach else {"failures_teach": False}),
             **({} if definition.timeouts_teach else {"timeouts_teach": False}),
+            **({"cost": definition.cost} if definition.measures_costs else {}),
         }
     )
 
@@ -138,14 +141,13 @@ def definition_of(name: str, text: str) -> StudyDefinition:
     """The inverse of `definition_text`; choices come back as a tuple, an unknown strategy as a `StoredStrategy`."""
     fields = json.loads(text)
     strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
+    parameters = {key: _parameter(each) for key, each in fields["parameters"]}
+    space = SearchSpace(parameters, tuple(fields.get("parameter_constraints", ())))
+    inputs = fields.get("inputs", {})
+    rungs = tuple(Fidelity(key, _cost(cost), inputs.get(key)) for key, cost in fields["fidelities"])
     return StudyDefinition(
-        space=SearchSpace(
-            {key: _parameter(each) for key, each in fields["parameters"]},
-            tuple(fields.get("parameter_constraints", ())),
-        ),
-        ladder=FidelityLadder(
-            tuple(Fidelity(key, cost, fields.get("inputs", {}).get(key)) for key, cost in fields["fidelities"])
-        ),
+        space=space,
+        ladder=FidelityLadder(rungs).priced(space),
         direction=Direction(fields["direction"]),
         strategy=strategy,
         strategy_options=options,
@@ -159,6 +161,7 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         ),
         failures_teach=bool(fields.get("failures_teach", True)),
         timeouts_teach=bool(fields.get("timeouts_teach", True)),
+        cost=str(fields.get("cost", DECLARED)),
     )
 
 
@@ -166,6 +169,17 @@ def _inputs(ladder: FidelityLadder) -> dict[str, Any]:
     """The inputs of fidelities that ignore parameters, by name, if there are any."""
     found = {rung.name: list(rung.inputs) for rung in ladder if rung.inputs is not None}
     return {"inputs": found} if found else {}
+
+
+def _stored_cost(rung: Fidelity) -> Any:
+    """The declared cost: a number, an expression, or a function's name and typical value."""
+    if isinstance(rung.cost, (int, float, str)):
+        return rung.cost
+    return {"function": formula_text(rung.cost), "typical": rung.typical_cost}
+
+
+def _cost(stored: Any) -> Any:
+    return StoredCost(str(stored["function"]), float(stored["typical"])) if isinstance(stored, dict) else stored
 
 
 def _limits(constraint: OutcomeConstraint) -> list[Any]:
@@ -198,15 +212,25 @@ def _options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _described(name: str, parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, Categorical):
         return {"kind": "categorical", "choices": [_checked_choice(name, choice) for choice in parameter.choices]}
+    if isinstance(parameter, Catalogue):
+        items = [[item, *descriptors.values()] for item, descriptors in parameter.table.items()]
+        scales = {} if parameter.log is None else {"log": [str(each) for each in parameter.log]}
+        return {"kind": "catalogue", "descriptors": list(parameter.descriptors), "items": items, **scales}
     if isinstance(parameter, Real | Integer):
         kind = "real" if isinstance(parameter, Real) else "integer"
         return {"kind": kind, "low": _plain(parameter.low), "high": _plain(parameter.high), "log": bool(parameter.log)}
-    raise StorageError(f"parameter {name!r} must be Real, Integer or Categorical to be stored, got {parameter!r}")
+    raise StorageError(
+        f"parameter {name!r} must be Real, Integer, Categorical or Catalogue to be stored, got {parameter!r}"
+    )
 
 
 def _parameter(fields: Mapping[str, Any]) -> Parameter:
     if fields["kind"] == "categorical":
         return Categorical(tuple(fields["choices"]))
+    if fields["kind"] == "catalogue":
+        names = fields["descriptors"]
+        items = {item: dict(zip(names, values, strict=True)) for item, *values in fields["items"]}
+        return Catalogue(items, fields.get("log"))
     kind = Real if fields["kind"] == "real" else Integer
     return kind(fields["low"], fields["high"], fields["log"])
 

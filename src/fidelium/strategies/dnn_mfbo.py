@@ -83,8 +83,9 @@ class DnnMfbo:
                 return self._most_promising(history, pending, model_key, spare_key)
             f_star = self.acquisition.elsewhere(posterior, f_star, history)
         # line 4: (x_t, m_t) = argmax MutualInfo(x, m, cost_m, F*, D, M), the gain per cost of eq. (5) ac (Algorithm 2)
-        ranked = self.acquisition.maximise(posterior, f_star, history, fidelities, search_key)
-        return first_new(ranked, history, pending, spare_key)
+        within = self._without_reserve(history)
+        ranked = self.acquisition.maximise(posterior, f_star, within, fidelities, search_key)
+        return first_new(ranked, within, pending, spare_key)
 
     @jax_session()
     def model(self, history: History, key: Key) -> PosteriorModel:
@@ -106,6 +107,12 @@ class DnnMfbo:
         if self.target_only:
             return (require_target(history),)
         return (history.unreserved if self.reserve_last else ()) or history.affordable
+
+    def _without_reserve(self, history: History) -> History:
+        """The history with the budget that is left for now, where costs depend on the design."""
+        if not self.reserve_last or not history.costs.depend_on_design or not history.unreserved:
+            return history
+        return replace(history, remaining=history.remaining - history.target_cost)
 
     def _most_promising(self, history: History, pending: Sequence[Query], model_key: Key, spare_key: Key) -> Query:
         """The new design at the target that is best by its mean: what a last query tells cannot be used later."""

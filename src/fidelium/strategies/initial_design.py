@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fidelium.errors import SettingError
+from fidelium.errors import NotWorthwhileError, SettingError
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import History, Query, Trial, as_seen
 from fidelium.numbers import exact_sum
@@ -40,30 +40,37 @@ _LONGEST_SEQUENCE = 64
 def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
     """Points per fidelity when the user names none: n_m = max(2, (4 + 3 d_m) sqrt(cost_1 / cost_m)), d_m columns.
 
-    The number of columns counts every choice of a categorical parameter, and only those that the fidelity uses.
+    The number of columns counts every choice of a categorical parameter, of a catalogue about as many columns as its
+    items differ in, and only parameters that the fidelity uses.
     """
-    used = [space.columns_of(rung.inputs) for rung in ladder]
-    cheapest = [4 + 3 * (space.dimension if each is None else sum(each)) for each in used]
-    return {
-        rung.name: max(2, round(most * (ladder[0].cost / rung.cost) ** 0.5))
-        for rung, most in zip(ladder, cheapest, strict=True)
-    }
+    widths = {name: each.width for name, each in space.parameters.items()}
+    widths |= {name: each.intrinsic_dimension for name, each in space.catalogues.items()}
+    sizes: dict[str, int] = {}
+    for rung, cost in zip(ladder, ladder.costs, strict=True):
+        cheapest = 4 + 3 * sum(width for name, width in widths.items() if name not in rung.ignores(widths))
+        sizes[rung.name] = max(2, round(cheapest * (ladder.costs[0] / cost) ** 0.5))
+    return sizes
 
 
-def sizes_within(sizes: Mapping[str, int], ladder: FidelityLadder, limit: Fraction) -> dict[str, int]:
+def sizes_within(sizes: Mapping[str, int], costs: Mapping[str, float], limit: Fraction) -> dict[str, int]:
     """The sizes, reduced where the design would cost more than a limit.
 
     The lower fidelities are reduced in the same way to half of the limit, if the other half pays for a point at the
     highest one, and to the limit otherwise; the highest one gets what is left.
+
+    Args:
+        sizes: points by fidelity's name.
+        costs: of a run of each fidelity by name, low to high.
+        limit: what the design may cost.
     """
-    *lower, top = ladder
-    cost, most = exact_sum([top.cost]), sizes[top.name]
+    *lower, top = costs
+    cost, most = exact_sum([costs[top]]), sizes[top]
     if not lower:
-        return {top.name: min(most, limit // cost)}
+        return {top: min(most, limit // cost)}
     room = max(limit / 2, limit - most * cost) if cost <= limit / 2 else limit
-    below = sizes_within(sizes, FidelityLadder(tuple(lower)), room)
-    spent = exact_sum({rung.cost: below[rung.name] for rung in lower})
-    return below | {top.name: min(most, (limit - spent) // cost)}
+    below = sizes_within(sizes, {name: costs[name] for name in lower}, room)
+    spent = sum((exact_sum([costs[name]]) * below[name] for name in lower), Fraction())
+    return below | {top: min(most, (limit - spent) // cost)}
 
 
 def validated_sizes(sizes: object, ladder: FidelityLadder) -> dict[str, int]:
@@ -121,7 +128,7 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
     left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
         left[query.fidelity] -= 1
-        if left[query.fidelity] < 0 or query.fidelity not in history.affordable:
+        if left[query.fidelity] < 0 or query.fidelity not in history.affordable or not _is_paid_for(history, query):
             continue
         known = identity(query.params, history.ladder, query.fidelity) in asked
         if not known and not _is_done(history, query.fidelity, sizes):
@@ -129,9 +136,15 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
     return None
 
 
+def _is_paid_for(history: History, query: Query) -> bool:
+    """Whether the expected cost of the query is within the remaining budget."""
+    return history.costs.are_declared or history.costs.of(query.params, query.fidelity) <= history.remaining
+
+
 def _is_done(history: History, fidelity: int, sizes: Mapping[str, int]) -> bool:
     name = history.ladder[fidelity].name
-    runs = sum(not t.given and t.fidelity.name == name and history.space.contains(t.params) for t in history.trials)
+    space = history.space.whole  # of a slice, too: the model learns from all runs
+    runs = sum(not t.given and t.fidelity.name == name and space.contains(t.params) for t in history.trials)
     return runs >= sizes.get(name, 0)
 
 
@@ -156,18 +169,32 @@ def runs_of_design(
         and (
             identity(trial.params, history.ladder, fidelity) in designs
             if trial.given
-            else history.space.contains(trial.params)
+            else history.space.whole.contains(trial.params)
         )
     )
 
 
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
-    """A uniformly random point not asked at this fidelity before; any point if 1000 draws find none."""
+    """A uniformly random point not asked at this fidelity before; any point if 1000 draws find none.
+
+    Where costs depend on the design, one whose expected cost is within the remaining budget, if there is any.
+
+    Raises:
+        NotWorthwhileError: if all designs of a space are listed, and none is left.
+    """
     generator = key.generator()
     asked = asked_or_pending(history, pending, fidelity)
+    if history.space.table is not None:
+        new = [row for row in history.space.table if history.seen(fidelity, row).tobytes() not in asked]
+        if not new:
+            raise NotWorthwhileError(_exhausted(history, fidelity))
+        return new[generator.integers(len(new))]
     # the first draws are nearly always enough, and drawing many from a thin set takes time
     for tries in (_FIRST_TRIES, _TRIES) if history.space.constraints else (_TRIES,):
-        for unit_x in history.space.sample(generator, tries):
+        points = history.space.sample(generator, tries)
+        if history.costs.depend_on_design and not math.isinf(history.remaining):
+            points = points[history.pays_for(points, fidelity)]
+        for unit_x in points:
             if history.seen(fidelity, unit_x).tobytes() not in asked:
                 return unit_x
     return history.space.sample(generator, 1)[0]
@@ -177,6 +204,24 @@ def asked_or_pending(history: History, pending: Sequence[Query], fidelity: int) 
     """The points asked at this fidelity, as it sees them (`History.seen`), as bytes."""
     running = history.encode(query for query in pending if query.fidelity == fidelity)
     return {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.seen(fidelity, running)])}
+
+
+def check_new_designs(history: History) -> None:
+    """Check that there is a design left to run, where all designs are listed.
+
+    Raises:
+        NotWorthwhileError: if all of them were asked at the target.
+    """
+    table, target = history.space.table, len(history.ladder) - 1
+    if table is not None and len(history.trials) >= len(table):
+        asked = {row.tobytes() for row in history.asked(target)}
+        if all(row.tobytes() in asked for row in table):
+            raise NotWorthwhileError(_exhausted(history, target))
+
+
+def _exhausted(history: History, fidelity: int) -> str:
+    assert history.space.table is not None
+    return f"all {len(history.space.table)} designs have been run at {history.ladder[fidelity].name!r}"
 
 
 @dataclass(frozen=True)
@@ -192,8 +237,18 @@ class RandomSearch:
 def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:
     if count == 0:
         return np.empty((0, space.dimension))
+    if (
+        space.catalogues
+        and space.dimension == sum(each.width for each in space.catalogues.values())
+        and not space.constraints
+    ):
+        return _items(space, np.empty((count, space.dimension)), key)
     from scipy.stats import qmc  # slow to import, and only needed here
 
+    if space.catalogues:
+        sequence = qmc.Sobol(space.dimension, scramble=True, rng=key.generator())
+        points = _items(space, sequence.random_base2(math.ceil(math.log2(count)))[:count], key)
+        return space.repair(points)
     if space.constraints:
         return _spread(space, count, qmc.Sobol(space.dimension, scramble=True, rng=key.generator()), key)
     sequence = qmc.Sobol(space.dimension, scramble=True, rng=key.generator())
@@ -202,6 +257,15 @@ def _sobol(space: SearchSpace, count: int, key: Key) -> NDArray[np.float64]:
         return space.snap(
             sequence.random(2 ** math.ceil(math.log2(count)))[:count] if count > 1 else sequence.random(1)
         )
+
+
+def _items(space: SearchSpace, points: NDArray[np.float64], key: Key) -> NDArray[np.float64]:
+    """The points with items of each catalogue that represent all of its items."""
+    points = points.copy()
+    for number, (name, catalogue) in enumerate(space.catalogues.items()):
+        chosen = catalogue.spread(len(points), key.fold(2 + number).generator())
+        points[:, space.places[name]] = catalogue.rows[chosen]
+    return points
 
 
 def _spread(space: SearchSpace, count: int, sequence: qmc.Sobol, key: Key) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.acquisition.base import in_blocks, incumbents, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
@@ -48,6 +49,7 @@ _SOFT, _LEAST_SOFT = 0.1, 1e-9
 
 _POOL = 512
 _STARTS = 8
+_TABLE_TOPS = 64
 _NEAR = 12
 _TOPS = 12  # the best designs of all fidelities, four of each on ladders of up to three
 
@@ -230,9 +232,13 @@ class PosteriorModel:
     def _maximise(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Designs where a criterion is high, and its values: ends and starts of a few L-BFGS climbs."""
         space, generator = self.history.space, self.key.generator()
+        if space.table is not None:
+            return self._best_of_table(criterion)
         count = max(1, _TOPS // max(3, len(self.history.ladder)))
         ordered = zip(self.history.inside, self.history.order, strict=True)
         tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
+        if space.held and not len(tops):
+            tops = incumbents(self.history)
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.repair(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), space.repair(tops), near])
@@ -240,6 +246,17 @@ class PosteriorModel:
         climb = partial(self._values_and_gradients, criterion)
         designs = np.concatenate([space.snap(climb_feasible(space, climb, start).x), start])
         return designs, self._values(criterion, designs)
+
+    def _best_of_table(self, criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The best designs of a space that are all listed, of those not run at the target while there are any."""
+        table = self.history.space.table
+        assert table is not None
+        new = table[unasked(self.history, len(self.history.ladder) - 1)]
+        rows = new if len(new) else table
+        each = [in_blocks(partial(_values, criterion, *known), rows) for known in self._contexts]
+        values = np.mean(each, axis=0)
+        best = np.argsort(-values, kind="stable")[:_TABLE_TOPS]
+        return rows[best], values[best]
 
     def _expected(self, unit_x: NDArray[np.float64]) -> tuple[Expected, NDArray[np.float64]]:
         """Mean and standard deviation of the target at designs, and of the noise there, in the model's units."""

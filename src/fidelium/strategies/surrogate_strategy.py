@@ -7,11 +7,12 @@ below it are shared with `dnn_mfbo.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from fidelium.acquisition.base import Acquisition, Candidate
-from fidelium.errors import BudgetError, NoDataError
+from fidelium.errors import BudgetError, NoDataError, NotWorthwhileError
 from fidelium.history import History, Query
 from fidelium.numerics.backend import jax_session
 from fidelium.randomness import Key
@@ -80,7 +81,7 @@ def require_target(history: History) -> int:
     target = len(history.ladder) - 1
     if target not in history.affordable:
         raise BudgetError(
-            f"this strategy asks the target alone, which costs {history.ladder.costs[-1]:g}; "
+            f"this strategy asks the target alone, which costs {history.costs.cheapest[-1]:g}; "
             f"the remaining budget is {history.remaining:g}"
         )
     return target
@@ -125,16 +126,39 @@ def fitted_model(fit: Fit, steady: Key | None, history: History, key: Key) -> Po
     return PosteriorModel(condition_on_unseen(posterior, history, ()), history, search_key)
 
 
+def _is_paid_for(history: History, candidate: Candidate) -> bool:
+    """Whether its expected cost is within the remaining budget; fidelities that are not affordable are not ranked."""
+    if not history.costs.depend_on_design:
+        return True
+    return bool(history.pays_for(candidate.unit_x[None], candidate.fidelity)[0])
+
+
 def first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
-    """The best candidate that has not been asked before; a random new design if there is none."""
+    """The best candidate that has not been asked before and is paid for; a random new design if there is none."""
     asked: dict[int, set[bytes]] = {}
     for m in {candidate.fidelity for candidate in ranked}:
         asked[m] = asked_or_pending(history, pending, m)
     for candidate in ranked:
-        if history.seen(candidate.fidelity, candidate.unit_x).tobytes() not in asked[candidate.fidelity]:
+        new = history.seen(candidate.fidelity, candidate.unit_x).tobytes() not in asked[candidate.fidelity]
+        if new and _is_paid_for(history, candidate):
             return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
+    if history.space.table is not None:
+        return _any_new(ranked, history, pending, key)
     spare = {m: unasked_point(history, pending, m, key) for m in dict.fromkeys(c.fidelity for c in ranked)}
     # a finite space may be exhausted at one fidelity and not at another; if at all of them, any design will do
-    new = (m for m, unit_x in spare.items() if history.seen(m, unit_x).tobytes() not in asked[m])
-    fidelity = next(new, ranked[0].fidelity)
+    unasked = (m for m, unit_x in spare.items() if history.seen(m, unit_x).tobytes() not in asked[m])
+    fidelity = next(unasked, ranked[0].fidelity)
     return Query(history.space.decode(spare[fidelity]), fidelity)
+
+
+def _any_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
+    """A random new design of a space whose designs are all listed, at a fidelity that has one left.
+
+    Raises:
+        NotWorthwhileError: if every affordable fidelity is exhausted.
+    """
+    *others, last = dict.fromkeys((*(each.fidelity for each in ranked), *reversed(history.affordable)))
+    for m in others:
+        with suppress(NotWorthwhileError):
+            return random_query(history, pending, m, key)
+    return random_query(history, pending, last, key)

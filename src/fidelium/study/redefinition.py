@@ -2,8 +2,9 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, parameter constraints,
-costs, inputs of fidelities, the strategy with its options, the seed, the initial design, budget and timeouts. A new
-cost holds for new trials. Constraints on outcomes can change if every observation has the outcomes that they name.
+items and descriptors of catalogues, costs, inputs of fidelities, the strategy with its options, the seed, the initial
+design, budget and timeouts. A new cost holds for new trials. Constraints on outcomes can change if every observation
+has the outcomes that they name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from fidelium.catalogue import Catalogue, catalogue_differences
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
 from fidelium.fidelity import Fidelity
@@ -44,6 +47,7 @@ def resumed(stored: StudyDefinition, new: StudyDefinition, *, keep_seed: bool = 
     return replace(
         new,
         space=space,
+        ladder=new.ladder.priced(space),
         seed=stored.seed if keep_seed else new.seed,
         initial=initial.initial,
         default_initial=initial.default_initial,
@@ -88,9 +92,9 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         _parameter_differences(name, stored.space.parameters[name], now) for name, now in new.space.parameters.items()
     )
     costs = (
-        f"cost of {now.name}: {before.cost:.12g} -> {now.cost:.12g} for new trials"
+        f"cost of {now.name}: {formula_text(before.cost, '.12g')} -> {formula_text(now.cost, '.12g')} for new trials"
         for before, now in zip(stored.ladder, new.ladder, strict=True)
-        if before.cost != now.cost
+        if before.cost != now.cost and _function_name(before.cost) != _function_name(now.cost)
     )
     inputs = (
         f"inputs of {now.name}: {_inputs_text(before)} -> {_inputs_text(now)}"
@@ -107,6 +111,7 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
             ("constraints", _listed(stored.constraints), _listed(new.constraints)),
             ("model of failures", _switch(stored.failures_teach), _switch(new.failures_teach)),
             ("timeouts as failures of the design", _switch(stored.timeouts_teach), _switch(new.timeouts_teach)),
+            ("costs that count", stored.cost, new.cost),
         )
         if before != now
     ]
@@ -164,6 +169,11 @@ def _inputs_text(rung: Fidelity) -> str:
     return "all" if rung.inputs is None else ", ".join(rung.inputs)
 
 
+def _function_name(cost: object) -> object:
+    """The cost, or the name of the function that computes it: a storage has no more of it."""
+    return cost if isinstance(cost, (int, float, str)) else formula_text(cost)
+
+
 def _listed(constraints: Iterable[object]) -> str:
     return ", ".join(map(str, constraints)) or "none"
 
@@ -176,10 +186,14 @@ def _kept_order(old: Parameter, new: Parameter) -> Parameter:
     """The new parameter, or the old one if only the order of its choices or the type of its bounds differs."""
     if isinstance(old, Categorical) and isinstance(new, Categorical) and not any(_choice_differences(old, new)):
         return old
+    if isinstance(old, Catalogue) and isinstance(new, Catalogue) and not catalogue_differences("", old, new):
+        return old
     return old if old == new else new
 
 
 def _parameter_differences(name: str, old: Parameter, new: Parameter) -> Iterable[str]:
+    if isinstance(old, Catalogue) and isinstance(new, Catalogue):
+        return catalogue_differences(name, old, new)
     if isinstance(old, Categorical) and isinstance(new, Categorical):
         removed, added = _choice_differences(old, new)
         changed = [

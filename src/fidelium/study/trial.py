@@ -62,8 +62,13 @@ class LiveTrial:
 
     @property
     def fidelity(self) -> Fidelity:
-        """The fidelity to evaluate at (`.name`, `.cost`)."""
-        return self._asked.fidelity
+        """The fidelity to evaluate at (`.name`, `.cost`, the declared one of this design)."""
+        return self._asked.fidelity.of_design(self._asked.params)
+
+    @property
+    def cost(self) -> float:
+        """What the study pays for it: until it ends, what it is expected to cost."""
+        return self.record().cost
 
     @property
     def value(self) -> float | None:

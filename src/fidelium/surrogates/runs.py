@@ -292,8 +292,14 @@ def _focused(
 
 def _best_ranges(history: History) -> tuple[tuple[float, float], ...]:
     """Of every fidelity, the values from that of the best feasible design on, or of the one nearest to feasible."""
+    history = _with_data(history)
     both = zip(history.inside, history.order, strict=True)
     return tuple((float(seen.sure_y[order[0]]) if len(seen) else 0.0, np.inf) for seen, order in both)
+
+
+def _with_data(history: History) -> History:
+    """The history of a slice of the space if something was observed there, else that of the whole."""
+    return history if any(len(seen) for seen in history.inside) else history.whole
 
 
 def _centre(history: History) -> tuple[float, ...]:
@@ -301,6 +307,7 @@ def _centre(history: History) -> tuple[float, ...]:
 
     It stays where it was as long as better ones are near: with another one, everything is learned again.
     """
+    history = _with_data(history)
     for seen, order in zip(reversed(history.inside), reversed(history.order), strict=True):
         if len(seen):
             rank = np.argsort(order)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from fidelium.catalogue import Catalogue
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FideliumError, StorageError
 from fidelium.fidelity import FidelityLadder
@@ -227,6 +228,8 @@ def _tags(text: str | None, what: str) -> tuple[str, ...]:
 
 
 def _may_be_value(parameter: Parameter, value: object) -> bool:
+    if isinstance(parameter, Catalogue):
+        return isinstance(value, str)
     if isinstance(parameter, Categorical):
         return not isinstance(value, (dict, list))
     return not isinstance(value, bool) and _is_finite(value)  # also <= 0 where the scale became logarithmic
