@@ -227,7 +227,7 @@ def test_constraints_may_be_about_items_and_descriptors() -> None:
     drawn = [space.decode(row) for row in space.sample(np.random.default_rng(0), 300)]
     assert {design["profile"] for design in drawn} == set(PROFILES) - {"IPE80"}
     assert all(PROFILES[d["profile"]]["area"] * d["length"] <= 100 for d in drawn)
-    with pytest.raises(SpaceError, match="violates 'profile.area \\* length <= 100'"):
+    with pytest.raises(SpaceError, match=r"violates 'profile\.area \* length <= 100'"):
         space.validate({"length": 10, "profile": "IPE600"})
     with pytest.raises(SpaceError, match="violates 'profile != \"IPE80\"': 'IPE80'"):
         space.validate({"length": 1, "profile": "IPE80"})
@@ -238,7 +238,7 @@ def test_constraints_may_be_about_items_and_descriptors() -> None:
     assert {alone.decode(row)["profile"] for row in alone.table} == {"IPE100", "IPE160", "IPE240"}
     with pytest.raises(SpaceError, match="cannot find a design"):
         SearchSpace({"profile": profiles}, ["profile.area <= 1"])
-    with pytest.raises(SpaceError, match="unknown parameter 'profile.weight'"):
+    with pytest.raises(SpaceError, match=r"unknown parameter 'profile\.weight'"):
         SearchSpace({"profile": profiles}, ["profile.weight <= 1"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate, in_blocks, unasked
+from fidelium.acquisition.base import BLOCK, MOST_WHOLE, SCREENED_AT_ONCE, Candidate, in_blocks, rough, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
@@ -117,21 +117,41 @@ def _best_of_table(
     log_worth: bool,
     together: bool,
 ) -> list[Candidate]:
-    """The best queries of a space whose designs are all listed: every one is compared that was not asked yet."""
+    """The best queries of a space whose designs are all listed: every one is compared that was not asked yet.
+
+    Of a long table, all are compared by one member of an ensemble, and the best of these by all members.
+    """
     table = history.space.table
     assert table is not None
     screen = _run_worths if _are_runs(members) else _value_worths
-    each = [in_blocks(partial(screen, worth, every, together, *member), table) for member in members]
-    worths = _numbers(np.mean(each, axis=0), log_worth)
+
+    def worths(members: Sequence[Member], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        each = [in_blocks(partial(screen, worth, every, together, *member), table[rows]) for member in members]
+        return _numbers(np.mean(each, axis=0), log_worth)
+
+    left = {m: np.flatnonzero(unasked(history, m)) for m in fidelities}
+    if not any(len(rows) for rows in left.values()):  # nothing is new: the caller decides
+        left = {m: np.arange(len(table)) for m in fidelities}
+    rows = np.arange(len(table))
+    if len(table) > MOST_WHOLE:
+        first, context = members[0]
+        guess = worths([(rough(first), context)], rows)
+        best = [_top(guess[:, every.index(m)], new, BLOCK // 2) for m, new in left.items()]
+        rows = np.unique(np.concatenate(best))
+    found = np.full((len(table), len(every)), np.finfo(float).min)
+    found[rows] = worths(members, rows)
     ranked: list[Candidate] = []
-    for m in fidelities:
-        cost, column = history.ladder.costs[m], worths[:, every.index(m)]
-        new = np.flatnonzero(unasked(history, m))
-        rows = new if len(new) else np.arange(len(table))  # with nothing new left, the caller decides
-        for row in rows[np.argsort(-column[rows], kind="stable")[:MOST_RANKED]].tolist():
+    for m, new in left.items():
+        cost, column = history.ladder.costs[m], found[:, every.index(m)]
+        for row in _top(column, np.intersect1d(new, rows), MOST_RANKED).tolist():
             value = float(column[row])
             ranked.append(Candidate(table[row], m, value - math.log(cost) if log_worth else value / cost))
     return sorted(ranked, key=lambda candidate: -candidate.worth)
+
+
+def _top(worths: NDArray[np.float64], rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The `count` best of these rows."""
+    return rows[np.argsort(-worths[rows], kind="stable")[:count]]
 
 
 def starts_per_fidelity(starts: int, fidelities: int) -> int:

@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from fidelium import problems
-from fidelium.errors import BudgetError, EvaluationError, FideliumError
+from fidelium.errors import BudgetError, EvaluationError, FideliumError, NotWorthwhileError
 from fidelium.experiments import methods
 from fidelium.experiments.machine import machine, package_versions, use_one_thread
 from fidelium.experiments.records import Cell, is_complete, load_run, spent, write_line, writing
@@ -214,12 +214,12 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
     """
     due = list(cell.recommendation_costs)
     seconds_left = math.inf if cell.longest is None else 60 * cell.longest
-    while seconds_left > 0:
+    while seconds_left > 0 and not _found_best(problem, study):
         before = study.spent
         try:
             trial, seconds = _timed_ask(study, cell.budget)
-        except BudgetError:  # too little is left for any query, or for one of this strategy
-            break
+        except (BudgetError, NotWorthwhileError):
+            break  # too little is left for any query, or for one of this strategy, or every listed design was run
         _recommend_at([cost for cost in due if before <= cost < study.spent], problem, study, file)
         due = [cost for cost in due if cost >= study.spent]
         seconds_left -= seconds["cpu"]
@@ -227,6 +227,11 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
         write_line(file, "query", _query(told, study, seconds) | _seen(problem, study))
     _recommend_at(due, problem, study, file)
     return None if seconds_left > 0 else study.spent
+
+
+def _found_best(problem: Problem, study: Study) -> bool:
+    """Whether the best of listed designs has been run at the target: nothing is left to measure."""
+    return problem.space.table is not None and _seen(problem, study)["simple_regret"] <= 0
 
 
 def _run(problem: Problem, study: Study, trial: LiveTrial) -> Trial:

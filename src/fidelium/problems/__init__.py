@@ -30,6 +30,7 @@ __all__ = [
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
     "branin-product": "fidelium.problems.constrained",
+    "candidates": "fidelium.problems.candidates",
     "conductor": "fidelium.problems.fem.conductor",
     "fails-ball": "fidelium.problems.failing",
     "fails-band": "fidelium.problems.failing",
