@@ -69,8 +69,8 @@ CASES: dict[str, HardCase] = {
     "6 fidelities, 15 dimensions, 420 observations": HardCase(_reals(15), (120, 100, 80, 60, 40, 20)),
     "22 columns, 2 fidelities": HardCase(_CATEGORIES | {"n": Integer(0, 9), "k": Integer(1, 100)}, (150, 20)),
     "15 dimensions, 2 fidelities": HardCase(_reals(15), (150, 20)),
-    "12 dimensions, 2 fidelities": HardCase(_reals(12), (150, 20)),
-    "10,000 items in 12 columns, 2 fidelities": HardCase({"item": _items(10_000, 14)}, (150, 20)),
+    "14 dimensions, 2 fidelities": HardCase(_reals(14), (150, 20)),
+    "10,000 items in 14 columns, 2 fidelities": HardCase({"item": _items(10_000, 14)}, (150, 20)),
 }
 
 
