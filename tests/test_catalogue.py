@@ -12,7 +12,7 @@ from hypothesis import given
 import fidelium as fd
 from fidelium.catalogue import Catalogue, catalogue_differences
 from fidelium.errors import SpaceError
-from fidelium.space import MOST_LISTED, Integer, Real, SearchSpace
+from fidelium.space import MOST_LISTED, Categorical, Integer, Real, SearchSpace
 
 PROFILES = {
     "IPE80": {"area": 7.64, "inertia": 80.1, "grade": 1},
@@ -251,6 +251,21 @@ def test_constraints_may_be_about_items_and_descriptors() -> None:
         SearchSpace({"profile": profiles}, ["profile.area <= 1"])
     with pytest.raises(SpaceError, match=r"unknown parameter 'profile\.weight'"):
         SearchSpace({"profile": profiles}, ["profile.weight <= 1"])
+
+
+def test_a_slice_of_a_table_has_the_held_item_or_choice_only() -> None:
+    parameters = {"profile": Catalogue(PROFILES), "steel": Categorical(("s235", "s355"))}
+    whole = SearchSpace(parameters, ["profile.area <= 40"])
+    one, many = whole.holding({"profile": "IPE100"}), whole.holding({"steel": "s355"})
+    assert one.table is None  # no items to compare
+    assert {tuple(one.decode(row).values()) for row in one.sample(np.random.default_rng(0), 20)} == {
+        ("IPE100", "s235"),
+        ("IPE100", "s355"),
+    }
+    assert many.table is not None
+    listed = [many.decode(row) for row in many.table]
+    assert {design["steel"] for design in listed} == {"s355"}
+    assert len(listed) == sum(each["area"] <= 40 for each in PROFILES.values())
 
 
 def test_a_catalogue_survives_pickling_and_prints_shortly() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,9 @@ from fidelium.strategies.initial_design import default_sizes, sizes_within, vali
 
 INITIAL_SHARE = 3
 """The default initial design costs at most the budget divided by this."""
+
+DECLARED, MEASURED = "declared", "measured"
+"""Which costs count: those of the fidelities, or what runs really cost."""
 
 DEFAULT_NAME = "study"
 """The name under which a storage keeps a study that was given none."""
@@ -50,6 +53,7 @@ class StudyDefinition:
         constraints: limits of outcomes at the target.
         failures_teach: whether a model of success learns from failed trials.
         timeouts_teach: whether trials whose time was up count as failures of their design.
+        cost: "declared", or "measured": trials cost what was measured, and declared costs are a first guess.
 
     Raises:
         FideliumError: of the kind that fits, with the name of the first invalid argument as `setting`.
@@ -68,8 +72,14 @@ class StudyDefinition:
     constraints: tuple[OutcomeConstraint, ...] = ()
     failures_teach: bool = True
     timeouts_teach: bool = True
+    cost: str = DECLARED
 
     def __post_init__(self) -> None:
+        with _about("fidelities"):
+            _ = self.ladder.costs  # raises if they depend on the design and `priced` was not called
+        with _about("cost"):
+            if self.cost not in (DECLARED, MEASURED):
+                raise SettingError(f"cost must be {DECLARED!r} or {MEASURED!r}, got {self.cost!r}")
         with _about("strategy"):
             registry.check(self.strategy, self.strategy_options)
             if self.constraints:
@@ -102,6 +112,7 @@ class StudyDefinition:
         name: str | None = None,
         constraints: Iterable[str | OutcomeConstraint] = (),
         failures_teach: bool = True,
+        cost: str = DECLARED,
     ) -> StudyDefinition:
         """The definition from the arguments of `create_study`, with what they leave out filled in.
 
@@ -109,7 +120,8 @@ class StudyDefinition:
             FideliumError: of the kind that fits, for the first invalid argument.
         """
         space = space if isinstance(space, SearchSpace) else SearchSpace(space)
-        ladder = FidelityLadder.of(ladder)
+        with _about("fidelities"):
+            ladder = FidelityLadder.of(ladder).priced(space)
         with _about("initial"):
             sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)
         with _about("constraints"):
@@ -126,17 +138,28 @@ class StudyDefinition:
             initial is None,
             constraints=limited,
             failures_teach=failures_teach,
+            cost=cost,
         )
 
-    def initial_within(self, budget: float) -> dict[str, int]:
+    @property
+    def measures_costs(self) -> bool:
+        """Whether trials cost what was measured."""
+        return self.cost == MEASURED
+
+    def initial_within(self, budget: float, costs: Sequence[float] | None = None) -> dict[str, int]:
         """Points of the initial design by fidelity, with a total budget.
 
         Sizes that the user has set are respected. Those by default are reduced where they cost more than a third of
         the budget; with a larger one, the rest of the design is caught up on.
+
+        Args:
+            budget: what the study may spend in total.
+            costs: what a run of each fidelity is expected to cost; the declared costs if None.
         """
         if not self.default_initial or math.isinf(budget):
             return dict(self.initial)
-        return sizes_within(self.initial, self.ladder, exact_sum([max(budget, 0.0)]) / INITIAL_SHARE)
+        each = dict(zip(self.ladder.names, costs or self.ladder.costs, strict=True))
+        return sizes_within(self.initial, each, exact_sum([max(budget, 0.0)]) / INITIAL_SHARE)
 
     @property
     def stored_name(self) -> str:
@@ -158,9 +181,9 @@ def checked_budget(ladder: FidelityLadder, budget: object) -> float:
     number = as_number(budget)
     if number is None or not math.isfinite(number) or number <= 0:
         raise BudgetError(f"the budget must be a finite number above 0, got {budget!r}")
-    if number < ladder[0].cost:
+    if number < ladder.costs[0]:
         raise BudgetError(
-            f"the budget {number:g} is below the cheapest run: one at {ladder[0].name!r} costs {ladder[0].cost:g}"
+            f"the budget {number:g} is below the cheapest run: one at {ladder[0].name!r} costs {ladder.costs[0]:g}"
         )
     return number
 

@@ -75,6 +75,9 @@ class ConfigError(FideliumError, ValueError):
 class EvaluationError(FideliumError, RuntimeError):
     """An evaluation failed; the message becomes the reason of the failed trial."""
 
+    cost: float | None = None
+    """What it cost, as the evaluation reports it; None if it does not."""
+
 
 class UnreadableResultError(EvaluationError):
     """The program exited with 0, but the result rule found nothing: no such file, match, column or path.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -17,9 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.learned import MeasuredRuns, learn_costs
 from fidelium.errors import UnknownNameError
+from fidelium.expected_costs import ExpectedCosts
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Params, SearchSpace
+
+Used = tuple[bool, ...]
+"""Whether a fidelity uses each column of the unit cube."""
+
+UNUSED = 0.5
+"""What a model sees in the columns that a fidelity does not use."""
+
+
+def as_seen(used: Used | None, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points `(..., d)` as a fidelity sees them: columns that it does not use are all the same."""
+    return unit_x if used is None else np.where(np.array(used), unit_x, UNUSED)
 
 
 class Direction(StrEnum):
@@ -64,6 +77,9 @@ class TrialState(StrEnum):
 NOT_RUN, VANISHED, CANCELLED = "not run: ", "the worker vanished: ", "cancelled after "
 """How the reasons of failed trials start that say nothing about the design."""
 
+_LEAST_COST = 1e-9
+"""Costs below this share of the declared one, 0 among them, count as so much for the model of costs."""
+
 _TIMED_OUT = re.compile(r"(step \d+ of \d+ \(.*?\): )?timed out after ")
 
 
@@ -99,8 +115,9 @@ class Trial:
         started: start of the last attempt, in seconds since 1970.
         heartbeat: last sign of life of the worker, None if it sends no heartbeats.
         finished: when it ended.
-        measured_cost: the actual cost reported by the simulator; recorded, not counted.
-        charged: what the study paid for it, if that is not what its fidelity costs now.
+        measured_cost: the actual cost of all its attempts, as the simulator reports it or by the clock; None if it was
+            not measured. It is what a study of measured costs pays; others record it only.
+        charged: what the study paid for it, or expects to pay, if that is not what its fidelity costs now.
         excluded: whether a person has excluded it: it stays in the record and its cost counts, but not its value.
         outcomes: what else a done trial gave, by name, in the user's units.
         std: standard error of the value, as the simulator says it; None if it says none.
@@ -134,10 +151,15 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """What the study paid for it: 0 for observations that the user added."""
+        """What the study paid for it, or, until it ends, expects to pay: 0 for observations that the user added."""
         if self.given:
             return 0.0
-        return float(self.fidelity.cost if self.charged is None else self.charged)
+        return self.fidelity.cost_of(self.params) if self.charged is None else float(self.charged)
+
+    @property
+    def is_unstarted(self) -> bool:
+        """Whether it is queued and was never started."""
+        return self.state is TrialState.QUEUED and self.attempt == 0
 
     @property
     def is_observation(self) -> bool:
@@ -178,7 +200,8 @@ class Change:
     Args:
         at: when, in seconds since 1970.
         who: who did it.
-        action: "exclude", "restore", "retry" or "correct" a trial, or "redefine" the study.
+        action: "enqueue", "exclude", "restore", "retry", "correct", "note", "tag", "untag" or "prioritise" a trial, or
+            "redefine" the study; "stop": a rule stopped it.
         trial: the trial's number, None if the change is not about one.
         reason: why, and what was there before if it is no longer stored elsewhere.
     """
@@ -197,10 +220,14 @@ class Observations:
     Args:
         unit_x: points of the unit cube, `(n, d)`; some may be outside after the bounds were narrowed.
         y: values times the direction's sign, `(n,)`.
+        std: standard error of each value, `(n,)`, NaN where it is not known; None: of none.
+        used: whether the fidelity uses each column of the cube, None if it uses all: values do not depend on others.
     """
 
     unit_x: NDArray[np.float64]
     y: NDArray[np.float64]
+    std: NDArray[np.float64] | None = None
+    used: Used | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -209,11 +236,33 @@ class Observations:
     def inside(self) -> Observations:
         """The observations in the unit cube."""
         rows = np.all((self.unit_x >= 0) & (self.unit_x <= 1), axis=1)
-        return self if rows.all() else Observations(self.unit_x[rows], self.y[rows])
+        return self if rows.all() else self.rows(rows)
 
     def first(self, count: int) -> Observations:
         """The first `count` observations."""
-        return self if count >= len(self) else Observations(self.unit_x[:count], self.y[:count])
+        return self if count >= len(self) else self.rows(slice(count))
+
+    def rows(self, chosen: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Observations:
+        """Some of the observations, by their positions."""
+        std = None if self.std is None else self.std[chosen]
+        return Observations(self.unit_x[chosen], self.y[chosen], std, self.used)
+
+    @property
+    def digest(self) -> bytes:
+        """All that a model learns from, as bytes: of equal observations they are the same."""
+        errors = b"" if self.std is None else self.std.tobytes()
+        used = b"" if self.used is None else repr(self.used).encode()
+        return self.unit_x.tobytes() + self.y.tobytes() + errors + used
+
+    @property
+    def seen_x(self) -> NDArray[np.float64]:
+        """The points as the fidelity sees them: columns that it does not use are 0.5 (`(n, d)`)."""
+        return as_seen(self.used, self.unit_x)
+
+    @property
+    def sure_y(self) -> NDArray[np.float64]:
+        """The values, less their standard errors where these are known: by them the best one is judged."""
+        return self.y if self.std is None else self.y - np.where(np.isnan(self.std), 0.0, self.std)
 
 
 @dataclass(frozen=True)
@@ -229,6 +278,7 @@ class History:
         constraints: limits of outcomes at the target.
         failures_teach: whether a model of success learns from failed trials.
         timeouts_teach: whether trials whose time was up count as failures of their design.
+        measured_costs: whether runs cost what was measured, and not what is declared.
     """
 
     space: SearchSpace
@@ -239,6 +289,17 @@ class History:
     constraints: tuple[OutcomeConstraint, ...] = ()
     failures_teach: bool = True
     timeouts_teach: bool = True
+    measured_costs: bool = False
+
+    @cached_property
+    def whole(self) -> History:
+        """The same trials in the whole space, if this is about a slice of it."""
+        return self if self.space.slice_of is None else replace(self, space=self.space.slice_of)
+
+    @cached_property
+    def used(self) -> tuple[Used | None, ...]:
+        """For every fidelity, whether it uses each column of the unit cube; None if it uses all."""
+        return tuple(self.space.columns_of(rung.inputs) for rung in self.ladder)
 
     @cached_property
     def observations(self) -> tuple[Observations, ...]:
@@ -246,14 +307,18 @@ class History:
 
         After the bounds were narrowed, those not too far outside are among them (`SearchSpace.place`).
         """
-        return tuple(self._arrays(placed) for placed in self._observed)
+        return tuple(self._arrays(*part) for part in zip(self._observed, self.used, strict=True))
 
     @cached_property
     def outcomes(self) -> tuple[tuple[Observations, ...], ...]:
         """For every constraint, its outcome in the same trials, per fidelity, in the user's units and sign."""
         return tuple(
             tuple(
-                Observations(seen.unit_x, np.array([trial.outcomes[each.name] for trial, _ in placed], dtype=float))
+                Observations(
+                    seen.unit_x,
+                    np.array([trial.outcomes[each.name] for trial, _ in placed], dtype=float),
+                    used=seen.used,
+                )
                 for seen, placed in zip(self.observations, self._observed, strict=True)
             )
             for each in self.constraints
@@ -275,9 +340,12 @@ class History:
     def order(self) -> tuple[NDArray[np.int64], ...]:
         """For every fidelity, the observations of `inside` from the best on: feasible ones by value, then the others.
 
+        Values count less their standard errors, where these are known.
+
         Infeasible ones are ordered by the sum of their violations, each in units of its outcome's spread.
         """
-        return tuple(np.lexsort((-seen.y, beyond)) for seen, beyond in zip(self.inside, self._violations, strict=True))
+        both = zip(self.inside, self._violations, strict=True)
+        return tuple(np.lexsort((-seen.sure_y, beyond)) for seen, beyond in both)
 
     @cached_property
     def _violations(self) -> tuple[NDArray[np.float64], ...]:
@@ -319,7 +387,7 @@ class History:
     @cached_property
     def valid(self) -> tuple[NDArray[np.bool_], ...]:
         """For every fidelity, which observations are of valid designs, within the bounds and known constraints."""
-        if not self.space.constraints:
+        if not self.space.constraints and not self.space.held:
             return tuple(np.all((seen.unit_x >= 0) & (seen.unit_x <= 1), axis=1) for seen in self.observations)
         rows: list[list[bool]] = [[] for _ in self.ladder]  # by their own values: snapped ones may be beyond an edge
         for trial, _ in self._placed:
@@ -331,8 +399,7 @@ class History:
     def inside(self) -> tuple[Observations, ...]:
         """The observations of valid designs: they may be recommended or asked again."""
         return tuple(
-            seen if rows.all() else Observations(seen.unit_x[rows], seen.y[rows])
-            for seen, rows in zip(self.observations, self.valid, strict=True)
+            seen if rows.all() else seen.rows(rows) for seen, rows in zip(self.observations, self.valid, strict=True)
         )
 
     @cached_property
@@ -355,15 +422,51 @@ class History:
             or (trial.state is TrialState.FAILED and not (self.failures_teach and self._teaches(trial)))
         )
 
+    @cached_property
+    def costs(self) -> ExpectedCosts:
+        """What runs are expected to cost: what is declared, or what was learned from those that were measured."""
+        runs = self._measured_runs if self.measured_costs else None
+        model = learn_costs(runs, len(self.ladder)) if runs is not None and len(runs) else None
+        return ExpectedCosts(self.space, self.ladder, model)
+
+    @property
+    def _measured_runs(self) -> MeasuredRuns:
+        """Runs that came to their end in one attempt: a crash says little about what a run takes."""
+        rows: list[tuple[NDArray[np.float64], int, float]] = []
+        for trial, point in self._placed:
+            if trial.is_observation and not trial.given and trial.attempt == 1 and trial.measured_cost is not None:
+                declared = trial.fidelity.cost_of(trial.params)
+                ratio = max(trial.measured_cost / declared, _LEAST_COST)
+                rows.append((point, self.ladder.index(trial.fidelity.name), math.log(ratio)))
+        points = np.array([point for point, _, _ in rows]).reshape(len(rows), self.space.dimension)
+        fidelity = np.array([m for _, m, _ in rows], dtype=np.int64)
+        return MeasuredRuns(points, fidelity, np.array([ratio for _, _, ratio in rows], dtype=float))
+
+    def pays_for(self, unit_x: NDArray[np.float64], fidelity: int) -> NDArray[np.bool_]:
+        """Which designs, rows of the unit cube, have an expected cost within the remaining budget."""
+        if not self.costs.depend_on_design:
+            return np.full(len(unit_x), self.costs.typical[fidelity] <= self.remaining)
+        return self.costs.at(unit_x, fidelity) <= self.remaining
+
     @property
     def affordable(self) -> tuple[int, ...]:
-        """Positions of the fidelities whose cost is within the remaining budget."""
-        return tuple(m for m, cost in enumerate(self.ladder.costs) if cost <= self.remaining)
+        """Positions of the fidelities of which a run, of some design at least, is expected to fit into the budget."""
+        return tuple(m for m, cost in enumerate(self.costs.cheapest) if cost <= self.remaining)
+
+    @property
+    def target_cost(self) -> float:
+        """What a run of the target is expected to cost: at the best design, where costs depend on the design."""
+        if self.costs.depend_on_design:
+            for seen, order in zip(reversed(self.inside), reversed(self.order), strict=True):
+                if len(seen):
+                    return float(self.costs.at(seen.unit_x[order[:1]], len(self.ladder) - 1)[0])
+        return self.costs.typical[-1]
 
     @property
     def unreserved(self) -> tuple[int, ...]:
         """Positions of the fidelities whose cost leaves enough budget for another query at the target."""
-        return tuple(m for m, cost in enumerate(self.ladder.costs) if cost + self.ladder.costs[-1] <= self.remaining)
+        reserve = self.target_cost
+        return tuple(m for m, cost in enumerate(self.costs.cheapest) if cost + reserve <= self.remaining)
 
     @property
     def is_last_target_query(self) -> bool:
@@ -397,10 +500,17 @@ class History:
         return np.array(points).reshape(len(points), self.space.dimension)
 
     def asked(self, fidelity: int) -> NDArray[np.float64]:
-        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds."""
+        """All points queried at this fidelity, in any state, `(n, d)`; not those far outside the bounds.
+
+        As the fidelity sees them: two that differ in what it ignores are the same query.
+        """
         name = self.ladder[fidelity].name
         points = [point for trial, point in self._placed if trial.fidelity.name == name]
-        return np.array(points).reshape(len(points), self.space.dimension)
+        return self.seen(fidelity, np.array(points).reshape(len(points), self.space.dimension))
+
+    def seen(self, fidelity: int, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points `(..., d)` as a fidelity sees them: columns that it ignores are all the same."""
+        return as_seen(self.used[fidelity], unit_x)
 
     @cached_property
     def _observed(self) -> tuple[tuple[tuple[Trial, NDArray[np.float64]], ...], ...]:
@@ -431,7 +541,9 @@ class History:
             if not trial.excluded and self.space.place(trial.params) is not None
         )
 
-    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]]) -> Observations:
+    def _arrays(self, placed: Sequence[tuple[Trial, NDArray[np.float64]]], used: Used | None) -> Observations:
         unit_x = np.array([point for _, point in placed]).reshape(len(placed), self.space.dimension)
         y = np.array([float(trial.value or 0.0) for trial, _ in placed])
-        return Observations(unit_x, self.direction.sign * y)
+        std = np.array([math.nan if trial.std is None else trial.std for trial, _ in placed])
+        known = None if np.isnan(std).all() else std
+        return Observations(unit_x, self.direction.sign * y, known, used)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from fidelium.definition import StudyDefinition
@@ -14,21 +16,41 @@ from fidelium.history import History, Trial, TrialState
 from fidelium.numbers import as_number, exact_sum, remainder
 
 
+def reserving(unstarted: Iterable[Trial], spent: Fraction, budget: float) -> tuple[Trial, ...]:
+    """Of the queued trials that were never started, those that the budget pays for; the others wait.
+
+    The first to be started are the first to be paid for: by priority, then by number.
+
+    Args:
+        unstarted: the queued trials that were never started.
+        spent: what all other trials cost.
+        budget: what all may cost together.
+    """
+    found: list[Trial] = []
+    for trial in sorted(unstarted, key=lambda trial: (-trial.priority, trial.number)):
+        if trial.cost <= remainder(budget, spent):
+            found.append(trial)
+            spent += exact_sum([trial.cost])
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class FidelityUsage:
     """What one fidelity has been used for.
 
     Args:
-        fidelity: its name and the cost of one run.
+        fidelity: its name and declared cost.
         trials: trials at it, without data that was given.
         given: observations that the user brought.
         cost: what the trials cost, without queued ones.
+        cost_each: what a run is expected to cost, typically.
     """
 
     fidelity: Fidelity
     trials: int
     given: int
     cost: float
+    cost_each: float
 
 
 @dataclass(frozen=True)
@@ -60,13 +82,30 @@ class Snapshot:
 
     @cached_property
     def reserved(self) -> float:
-        """The cost of the trials that are queued: not spent, but not available for others either."""
-        return float(exact_sum(trial.cost for trial in self.queued))
+        """The cost of the trials that are queued and do not wait: not spent, but not available for others either."""
+        return float(exact_sum(trial.cost for trial in self.startable))
 
     @cached_property
     def remaining(self) -> float:
         """What is left of the budget, neither spent nor reserved, rounded down: a run that costs no more fits."""
-        return remainder(self.budget, exact_sum(trial.cost for trial in self.trials))
+        waiting = {trial.number for trial in self.waiting}
+        return remainder(self.budget, exact_sum(trial.cost for trial in self.trials if trial.number not in waiting))
+
+    @cached_property
+    def waiting(self) -> tuple[Trial, ...]:
+        """Queued trials that were never started and that the budget does not pay for: they wait for a larger one."""
+        unstarted = [trial for trial in self.trials if trial.is_unstarted]
+        if not unstarted or math.isinf(self.budget):
+            return ()
+        others = exact_sum(trial.cost for trial in self.trials if not trial.is_unstarted)
+        paid = {trial.number for trial in reserving(unstarted, others, self.budget)}
+        return tuple(trial for trial in unstarted if trial.number not in paid)
+
+    @property
+    def startable(self) -> tuple[Trial, ...]:
+        """Queued trials without those that wait for a larger budget."""
+        waiting = {trial.number for trial in self.waiting}
+        return tuple(trial for trial in self.queued if trial.number not in waiting)
 
     @cached_property
     def history(self) -> History:
@@ -81,6 +120,7 @@ class Snapshot:
             of.constraints,
             of.failures_teach,
             of.timeouts_teach,
+            of.measures_costs,
         )
 
     @property
@@ -120,8 +160,8 @@ class Snapshot:
 
     @property
     def has_work(self) -> bool:
-        """Whether a trial is queued, or the rest of the budget pays for another run."""
-        return bool(self.queued) or bool(self.history.affordable)
+        """Whether a trial is queued and paid for, or the rest of the budget pays for another run."""
+        return bool(self.startable) or bool(self.history.affordable)
 
     @property
     def states(self) -> dict[str, int]:
@@ -132,13 +172,14 @@ class Snapshot:
     @property
     def usage(self) -> tuple[FidelityUsage, ...]:
         """What each fidelity has been used for, low to high."""
-        return tuple(self._usage(rung) for rung in self.definition.ladder)
+        both = zip(self.definition.ladder, self.history.costs.typical, strict=True)
+        return tuple(self._usage(rung, cost_each) for rung, cost_each in both)
 
     def _in_state(self, *states: TrialState) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.state in states)
 
-    def _usage(self, rung: Fidelity) -> FidelityUsage:
+    def _usage(self, rung: Fidelity, cost_each: float) -> FidelityUsage:
         here = [trial for trial in self.trials if trial.fidelity.name == rung.name]
         given = sum(trial.given for trial in here)
         cost = exact_sum(trial.cost for trial in here if trial.state is not TrialState.QUEUED)
-        return FidelityUsage(rung, len(here) - given, given, float(cost))
+        return FidelityUsage(rung, len(here) - given, given, float(cost), cost_each)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import Columns, Constraint, Variable, number_of, parse
+from fidelium.parameter_constraints.expressions import (
+    Arithmetic,
+    Columns,
+    Constraint,
+    Variable,
+    number_of,
+    parse,
+    parse_arithmetic,
+)
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
 from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
@@ -59,6 +67,8 @@ class SearchSpace:
     Args:
         parameters: name -> `Real`, `Integer`, `Categorical` or `Catalogue`.
         constraints: texts; every design must meet all of them.
+        held: parameters at one value, in a slice of a space (`holding`): every design that is suggested has these.
+        slice_of: the space of which this is a slice, None if it is none.
 
     Raises:
         SpaceError: if there is no parameter, a name is not a non-empty string, a value is not a parameter, the unit
@@ -67,6 +77,8 @@ class SearchSpace:
 
     parameters: Mapping[str, Parameter]
     constraints: Sequence[str] = ()
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    slice_of: SearchSpace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
@@ -92,7 +104,48 @@ class SearchSpace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchSpace):
             return NotImplemented
-        return self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        same = self.parameters == other.parameters and tuple(self.constraints) == tuple(other.constraints)
+        return same and _typed(self.held) == _typed(other.held)
+
+    def holding(self, fixed: Mapping[str, Any]) -> SearchSpace:
+        """The slice in which some parameters have these values: it is sampled, snapped and climbed in alone.
+
+        Points have the same columns as those of the whole space, and all designs can be encoded. Only designs of the
+        slice are valid in it.
+
+        Args:
+            fixed: values of some parameters; without any, this is the space itself.
+
+        Raises:
+            SpaceError: if a parameter is unknown, a value is not valid, or no design of the slice meets the
+                constraints.
+        """
+        if not isinstance(fixed, Mapping):
+            raise SpaceError(f"fixed must be a dict of parameter -> value, got {fixed!r}")
+        if unknown := [name for name in fixed if name not in self.parameters]:
+            raise SpaceError(
+                f"fixed: unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}"
+            )
+        values = {name: self._validated(name, fixed[name]) for name in self.names if name in fixed}
+        if not values:
+            return self
+        shown = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+        columns, kept = _columns(self.parameters, values), list[str]()
+        for text in self.constraints:
+            rest = self.parse(text).given(columns)
+            if rest is None:
+                raise SpaceError(f"no design with {shown} meets the constraint {text!r}")
+            if rest.comparisons:
+                kept.append(text)
+        try:
+            return SearchSpace(self.parameters, tuple(kept), values, self)
+        except SpaceError as error:
+            raise SpaceError(f"with {shown}: {error}") from None
+
+    @property
+    def whole(self) -> SearchSpace:
+        """The space of which this is a slice, or the space itself."""
+        return self if self.slice_of is None else self.slice_of
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,7 +160,13 @@ class SearchSpace:
     @property
     def size(self) -> float:
         """Number of different designs, `inf` if a parameter is real."""
-        return math.prod(parameter.size for parameter in self.parameters.values())
+        return math.prod(parameter.size for name, parameter in self.parameters.items() if name not in self.held)
+
+    def columns_of(self, names: Collection[str] | None) -> tuple[bool, ...] | None:
+        """Whether each column of the unit cube belongs to one of these parameters; None if all do, or for None."""
+        if names is None or set(names) >= set(self.parameters):
+            return None
+        return tuple(name in names for name, each in self.parameters.items() for _ in range(each.width))
 
     def validate(self, params: Mapping[str, Any]) -> Params:
         """The parameter values as plain Python objects, in the space's order.
@@ -116,8 +175,11 @@ class SearchSpace:
             SpaceError: if a parameter is missing, unknown, or outside its range, or a constraint is violated.
         """
         values = self.within_bounds(params)
+        for name, value in self.held.items():
+            if _typed({name: value}) != _typed({name: values[name]}):
+                raise SpaceError(f"parameter {name!r} is held at {value!r}, got {values[name]!r}")
         if self._feasible is not None:
-            columns = _columns(self._feasible.region, values)
+            columns = _columns(self._feasible.region.parameters, values)
             for constraint in self._feasible.region.constraints:
                 if not constraint.holds(columns)[0]:
                     chosen = (repr(values[name]) for name in constraint.names if name in values)
@@ -137,13 +199,13 @@ class SearchSpace:
             raise SpaceError(f"missing parameter {', '.join(map(repr, missing))}; got {list(params)}")
         if unknown := [name for name in params if name not in self.parameters]:
             raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(self.names)}")
-        values: Params = {}
-        for name, parameter in self.parameters.items():
-            try:
-                values[name] = parameter.validate(params[name])
-            except SpaceError as error:
-                raise SpaceError(f"parameter {name!r}: {error}") from None
-        return values
+        return {name: self._validated(name, params[name]) for name in self.parameters}
+
+    def _validated(self, name: str, value: Any) -> Any:
+        try:
+            return self.parameters[name].validate(value)
+        except SpaceError as error:
+            raise SpaceError(f"parameter {name!r}: {error}") from None
 
     def contains(self, params: Mapping[str, Any]) -> bool:
         """Whether these are valid values of all parameters."""
@@ -177,14 +239,18 @@ class SearchSpace:
     def decode(self, unit_x: NDArray[np.float64]) -> Params:
         """The valid parameter values nearest to a point of the unit cube, shape `(dimension,)`."""
         return {
-            name: self.parameters[name].decode(np.asarray(unit_x)[columns]) for name, columns in self._columns.items()
+            name: self.held[name] if name in self.held else self.parameters[name].decode(np.asarray(unit_x)[columns])
+            for name, columns in self._columns.items()
         }
 
     def snap(self, unit_x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each row of `(n, dimension)` replaced by the nearest point that encodes a valid design."""
         unit_x = np.asarray(unit_x, dtype=float)
         parts = [self.parameters[name].snap(unit_x[:, columns]) for name, columns in self._columns.items()]
-        return np.concatenate(parts, axis=1)
+        points = np.concatenate(parts, axis=1)
+        if self.held:
+            points[:, self.held_columns] = self._held_units
+        return points
 
     def sample(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
         """`count` uniformly random designs that meet the constraints, as points of the unit cube `(count, dimension)`.
@@ -233,14 +299,28 @@ class SearchSpace:
 
     @cached_property
     def discrete(self) -> NDArray[np.int64]:
-        """The columns of integers and choices."""
-        places = [self._columns[name] for name, each in self.parameters.items() if not isinstance(each, Real)]
+        """The columns of integers and choices, without those that are held."""
+        names = [name for name, each in self.parameters.items() if not isinstance(each, Real) and name not in self.held]
+        return self._positions(names)
+
+    @cached_property
+    def held_columns(self) -> NDArray[np.int64]:
+        """The columns of the parameters that are held: a climb leaves them as they are."""
+        return self._positions([name for name in self.parameters if name in self.held])
+
+    @cached_property
+    def _held_units(self) -> NDArray[np.float64]:
+        parts = [each.encode(self.held[name]) for name, each in self.parameters.items() if name in self.held]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _positions(self, names: Sequence[str]) -> NDArray[np.int64]:
+        places = [self._columns[name] for name in names]
         return np.array([column for place in places for column in range(place.start, place.stop)], dtype=np.int64)
 
     @cached_property
     def catalogues(self) -> dict[str, Catalogue]:
-        """The parameters that are catalogues."""
-        return {name: each for name, each in self.parameters.items() if isinstance(each, Catalogue)}
+        """The parameters that are catalogues, without those that are held."""
+        return {n: each for n, each in self.parameters.items() if isinstance(each, Catalogue) and n not in self.held}
 
     @property
     def places(self) -> Mapping[str, slice]:
@@ -255,7 +335,10 @@ class SearchSpace:
         """
         if not self.catalogues or self.size > MOST_LISTED:
             return None
-        parts = [_every(parameter) for parameter in self.parameters.values()]
+        parts = [
+            each.encode(self.held[name])[None] if name in self.held else _every(each)
+            for name, each in self.parameters.items()
+        ]
         combined = np.meshgrid(*[np.arange(len(part)) for part in parts], indexing="ij")
         designs = np.concatenate([part[which.ravel()] for part, which in zip(parts, combined, strict=True)], axis=1)
         return designs[self.meets(designs)]
@@ -273,11 +356,26 @@ class SearchSpace:
         Raises:
             SpaceError: if it is not one.
         """
+        return parse(text, self._variables)
+
+    def parse_arithmetic(self, text: str) -> Arithmetic:
+        """The number that a text computes from these parameters, such as "1 + 0.01 * cells".
+
+        Raises:
+            SpaceError: if it is not arithmetic of parameters that are numbers.
+        """
+        return parse_arithmetic(text, self._variables)
+
+    @property
+    def _variables(self) -> dict[str, Variable]:
         variables: dict[str, Variable | None] = {
-            f"{name}.{each}": Variable("integer") for name, own in self.catalogues.items() for each in own.descriptors
+            f"{name}.{each}": Variable("integer")
+            for name, own in self.parameters.items()
+            if isinstance(own, Catalogue)
+            for each in own.descriptors
         }
         variables |= {name: _variable(parameter) for name, parameter in self.parameters.items()}
-        return parse(text, {name: variable for name, variable in variables.items() if variable is not None})
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     @property
     def feasible_share(self) -> float:
@@ -289,7 +387,11 @@ class SearchSpace:
         """The parameters in constraints, and their values that meet these; None without constraints."""
         if not self.constraints:
             return None
-        return FeasibleSet(_region(self.parameters, tuple(self.parse(text) for text in self.constraints)))
+        parsed = [self.parse(text) for text in self.constraints]
+        if self.held:
+            columns = _columns(self.parameters, self.held)
+            parsed = [rest for rest in (each.given(columns) for each in parsed) if rest is not None]
+        return FeasibleSet(_region(self.parameters, tuple(parsed)))
 
     @cached_property
     def _constrained(self) -> NDArray[np.int64]:
@@ -341,11 +443,13 @@ def _region(parameters: Mapping[str, Parameter], constraints: tuple[Constraint, 
     return Region(kept, constraints)
 
 
-def _columns(region: Region, values: Params) -> Columns:
-    """One design as columns, with its own values, which may be between those of the grid."""
+def _columns(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> Columns:
+    """One design, or a part of one, as columns, with its own values, which may be between those of the grid."""
     numbers: dict[str, NDArray[np.float64]] = {}
     positions: dict[str, NDArray[np.int64]] = {}
-    for name, parameter in region.parameters.items():
+    for name, parameter in parameters.items():
+        if name not in values:
+            continue
         if isinstance(parameter, Catalogue):
             positions[name] = np.array([parameter.position(values[name])])
             numbers |= {f"{name}.{each}": np.array([number]) for each, number in parameter[values[name]].items()}
@@ -355,6 +459,11 @@ def _columns(region: Region, values: Params) -> Columns:
         if (number := number_of(values[name])) is not None:
             numbers[name] = np.array([number])
     return Columns(numbers, positions)
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, tuple[type, Any]]:
+    """Values with their types: the choices True and 1 are equal in Python."""
+    return {name: (type(value), value) for name, value in values.items()}
 
 
 def _clash(region: Region) -> str:

@@ -16,3 +16,10 @@ def reason_line(reason: str | None, longest: int = LONGEST_REASON_LINE) -> str:
     lines = (reason or "").strip().splitlines() or ["unknown"]
     line = visible(lines[-1] if lines[0].startswith("Traceback") else lines[0])
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def duration(seconds: float) -> str:
+    """A duration: `42 s`, `7 min`, `3.2 h`."""
+    if seconds < 100:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

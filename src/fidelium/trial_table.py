@@ -13,7 +13,10 @@ from fidelium.space import Params, SearchSpace, column_names
 LEADING = ("number", "state", "fidelity", "cost", "value")
 """The columns before the parameters."""
 
-TRAILING = ("measured_cost", "excluded", "given", "attempt", "worker", "started", "finished", "reason")
+TRAILING = (
+    *("measured_cost", "std", "excluded", "given", "attempt", "worker", "started", "finished"),
+    *("priority", "tags", "note", "reason"),
+)
 """The columns after the parameters and outcomes."""
 
 FEASIBLE = "feasible"
@@ -29,16 +32,18 @@ class ObservationRow:
         fidelity: the fidelity's name.
         value: what was observed.
         outcomes: named results beside the value.
+        std: standard error of the value, None if it is not known.
     """
 
     params: Params
     fidelity: str
     value: float
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
 
 def trial_record(trial: Trial) -> dict[str, Any]:
-    """A trial as plain values, with all its fields; `params` and `outcomes` are dicts."""
+    """A trial as plain values, with all its fields; `params` and `outcomes` are dicts, `tags` a list."""
     return {
         "number": trial.number,
         "state": str(trial.state),
@@ -56,6 +61,10 @@ def trial_record(trial: Trial) -> dict[str, Any]:
         "started": trial.started,
         "finished": trial.finished,
         "measured_cost": trial.measured_cost,
+        "priority": trial.priority,
+        "note": trial.note,
+        "tags": list(trial.tags),
+        "std": trial.std,
     }
 
 
@@ -105,7 +114,7 @@ class TrialTable:
 
     def row(self, trial: Trial) -> dict[str, Any]:
         """A trial as a row: column -> value, in the order of the columns."""
-        record = trial_record(trial)
+        record = trial_record(trial) | {"tags": ",".join(trial.tags)}
         return (
             {name: record[name] for name in LEADING}
             | {column: trial.params[name] for name, column in parameter_columns(self.space).items()}

@@ -128,7 +128,7 @@ def test_a_function_may_return_outcomes(lab):
     [
         ({"value": 2.0, "width": 1.0}, "'width' is a parameter, so an outcome cannot have this name"),
         ({"value": 2.0, "cells": "many"}, "the outcome 'cells' is 'many', not a number"),
-        ({"value": 2.0, "std": 1.0}, "'std' is reserved"),
+        ({"value": 2.0, "note": 1.0}, "'note' is reserved"),
         ({"value": 2.0, "u": 1.0}, "the run gave no outcome 'stress', which a constraint names; it gave u"),
         (2.0, "the run gave no outcome 'stress', which a constraint names; it gave none"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fidelium.storage.base import never
+from fidelium.storage.base import always, never
 from fidelium.storage.memory import MemoryStorage, MemoryStudy
 from fidelium.testing import storages as laws
 from fidelium.testing.storage_cases import StorageCase as Case
@@ -48,8 +48,8 @@ class Forgetful(MemoryStudy):
 class Generous(MemoryStudy):
     """Hands out a running trial again."""
 
-    def claim(self, worker: str | None) -> Any:
-        return MemoryStudy.claim(self, worker) or next(iter(self.trials()), None)
+    def claim(self, worker: str | None, budget: float = math.inf, accepts: Any = always) -> Any:
+        return MemoryStudy.claim(self, worker, budget, accepts) or next(iter(self.trials()), None)
 
 
 class Overwriting(MemoryStudy):
@@ -162,7 +162,51 @@ class Unjudging(MemoryStudy):
         return tuple(replace(trial, constraints=()) for trial in MemoryStudy.trials(self))
 
 
+class Anonymous(MemoryStudy):
+    """Does not say who added a trial to the queue."""
+
+    def enqueue(self, trials: Any, who: str, budget: float = math.inf) -> Any:
+        added = MemoryStudy.enqueue(self, trials, who, budget)
+        del self._changes[len(self._changes) - len(added) :]
+        return added
+
+
+class Overdrawn(MemoryStudy):
+    """Starts what the budget does not pay for."""
+
+    def claim(self, worker: str | None, budget: float = math.inf, accepts: Any = always) -> Any:
+        return MemoryStudy.claim(self, worker, math.inf, accepts)
+
+
+class Hoarding(MemoryStudy):
+    """Keeps every tag."""
+
+    def annotate(self, number: int, annotation: Any, text: str, who: str) -> Any:
+        before = self.trials()[number] if 0 <= number < len(self.trials()) else None
+        written = MemoryStudy.annotate(self, number, annotation, text, who)
+        return self._save(replace(written, tags=before.tags)) if before and annotation == "untag" else written
+
+
+class Thrifty(MemoryStudy):
+    """Forgets what earlier attempts took."""
+
+    def requeue(self, number: int, attempt: int, reason: Any = None, measured_cost: Any = None) -> Any:
+        return MemoryStudy.requeue(self, number, attempt, reason)
+
+
+class Guessing(MemoryStudy):
+    """Leaves a trial at what was expected of it."""
+
+    def finish(self, number: int, attempt: int, result: Any) -> Any:
+        return MemoryStudy.finish(self, number, attempt, replace(result, measured_cost=None))
+
+
 CAUGHT_BY = {
+    Anonymous: laws.people_may_enqueue,
+    Overdrawn: laws.what_a_budget_does_not_pay_for_waits,
+    Hoarding: laws.people_may_write_on_trials,
+    Thrifty: laws.every_measured_attempt_is_paid,
+    Guessing: laws.measured_costs_replace_expected_ones,
     Rounding: laws.outcomes_come_back_bit_by_bit,
     Nostalgic: laws.a_retried_trial_forgets_its_outcomes,
     Unjudging: laws.trials_are_judged_by_the_definitions_constraints,

@@ -120,7 +120,7 @@ def test_reduced_sizes_stay_within_the_limit_and_waste_no_affordable_point_at_th
     ladder = FidelityLadder(tuple(Fidelity(f"f{m}", cost) for m, cost in enumerate(costs)))
     sizes = {name: data.draw(st.integers(0, 30)) for name in ladder.names}
     limit = Fraction(repr(data.draw(st.floats(0, 2e4))))
-    reduced = sizes_within(sizes, ladder, limit)
+    reduced = sizes_within(sizes, dict(zip(ladder.names, ladder.costs, strict=True)), limit)
     cost = exact_sum({rung.cost: reduced[rung.name] for rung in ladder})
     assert list(reduced) == list(ladder.names)
     assert all(0 <= reduced[name] <= sizes[name] for name in sizes)
@@ -147,7 +147,8 @@ def test_reduced_sizes_stay_within_the_limit_and_waste_no_affordable_point_at_th
 )
 def test_reduced_sizes_by_hand(costs, sizes, limit, expected):
     ladder = FidelityLadder(tuple(Fidelity(f"f{m}", cost) for m, cost in enumerate(costs)))
-    reduced = sizes_within(dict(zip(ladder.names, sizes, strict=True)), ladder, Fraction(limit))
+    each = dict(zip(ladder.names, ladder.costs, strict=True))
+    reduced = sizes_within(dict(zip(ladder.names, sizes, strict=True)), each, Fraction(limit))
     assert tuple(reduced.values()) == expected
 
 

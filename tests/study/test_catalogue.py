@@ -26,17 +26,17 @@ def value(catalogue: Catalogue, item: str, fidelity: str) -> float:
 
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_every_strategy_asks_each_item_once_per_fidelity_and_ends_with_a_sentence(strategy: str) -> None:
-    catalogue = items(9)
+    catalogue = items(6)
     study = fd.create_study(
         fd.SearchSpace({"item": catalogue}), LADDER, direction="maximize", strategy=strategy, seed=0,
-        initial={"low": 4, "high": 2},
+        initial={"low": 3, "high": 2},
     )  # fmt: skip
     asked: list[tuple[str, str]] = []
-    while sum(fidelity == "high" for _, fidelity in asked) < 9:
+    while sum(fidelity == "high" for _, fidelity in asked) < 6:
         trial = study.ask()
         asked.append((trial.params["item"], trial.fidelity.name))
         study.tell(trial, value(catalogue, trial.params["item"], trial.fidelity.name))
-    with pytest.raises(NotWorthwhileError, match="all 9 designs have been run at 'high'"):
+    with pytest.raises(NotWorthwhileError, match="all 6 designs have been run at 'high'"):
         study.ask()
     assert len(set(asked)) == len(asked)
     assert {item for item, fidelity in asked if fidelity == "high"} == set(catalogue.choices)
@@ -78,7 +78,7 @@ def test_a_catalogue_beside_real_parameters_is_searched(tmp_path: Path) -> None:
     def objective(params: dict[str, object], fidelity: fd.Fidelity) -> float:
         return value(catalogue, str(params["item"]), fidelity.name) - (float(params["x"]) - 0.4) ** 2  # type: ignore[arg-type]
 
-    study = fd.optimize(objective, space, LADDER, direction="maximize", budget=120, seed=0)
+    study = fd.optimize(objective, space, LADDER, direction="maximize", budget=90, seed=0)
     top = sorted(value(catalogue, item, "high") for item in catalogue.choices if catalogue[item]["a"] <= 0.9)
     assert study.best is not None
     assert study.best.value is not None
@@ -87,7 +87,7 @@ def test_a_catalogue_beside_real_parameters_is_searched(tmp_path: Path) -> None:
 
 
 def test_constraints_on_outcomes_and_failures_work_with_a_catalogue() -> None:
-    catalogue = items(60)
+    catalogue = items(30)
 
     def objective(params: dict[str, str], fidelity: fd.Fidelity) -> dict[str, float]:
         return {"value": value(catalogue, params["item"], fidelity.name), "a": catalogue[params["item"]]["a"]}
@@ -95,7 +95,7 @@ def test_constraints_on_outcomes_and_failures_work_with_a_catalogue() -> None:
     study = fd.create_study(
         fd.SearchSpace({"item": catalogue}), LADDER, direction="maximize", seed=0, constraints=["a <= 0.5"]
     )
-    study.optimize(objective, budget=200)
+    study.optimize(objective, budget=120)
     allowed = [value(catalogue, item, "high") for item in catalogue.choices if catalogue[item]["a"] <= 0.5]
     assert study.best is not None
     assert study.best.value == max(allowed)
@@ -142,8 +142,8 @@ def test_the_whole_table_is_stored_and_a_changed_one_is_taken_up(
     assert len(again.trials) == 6  # the record stays
     assert again.best is not None
     assert again.best.params != best.params
-    assert again.ask().params == {"item": "new"} or again.ask().fidelity.name == "low"
-    assert again.changes[-1].action == "redefine"
+    assert again.ask().params["item"] != best.params["item"]
+    assert again.changes()[-1].action == "redefine"
 
 
 def test_ten_thousand_items_are_stored_and_loaded_quickly(tmp_path: Path) -> None:

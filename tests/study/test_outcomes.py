@@ -179,7 +179,7 @@ def test_a_failure_has_no_outcomes():
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        ({"value": 1.0, "std": 1.0}, "'std' is reserved, so an outcome cannot have this name; rename it"),
+        ({"value": 1.0, "note": 1.0}, "'note' is reserved, so an outcome cannot have this name; rename it"),
         ({"value": 1.0, "width": 1.0}, "'width' is a parameter, so an outcome cannot have this name; rename it"),
         ({"value": 1.0, "stress": "high"}, "the outcome 'stress' is 'high', not a number"),
         ({"value": 1.0, "stress": None}, "the outcome 'stress' is None, not a number"),

@@ -37,8 +37,9 @@ def joint(family, **tolerances) -> Case:
 
 
 CASES = {
-    "stack, cosine": Case(ClosedFormStack(CosineFamily(24, 16, 8, 4), members=2, steps=40), KEY),
-    "stack, variational": Case(VariationalStack(SMALL, epochs=500, learning_rate=1e-2), KEY),
+    # its ripples are learned whatever runs report: values far from the best are not followed exactly
+    "stack, cosine": Case(ClosedFormStack(CosineFamily(24, 16, 8, 4), members=2, steps=40), KEY, exact_tolerance=0.1),
+    "stack, variational": Case(VariationalStack(SMALL, epochs=500, learning_rate=1e-2), KEY, exact_tolerance=0.4),
     "independent": joint(Independent()),
     "independent, matern52": joint(Independent("matern52")),
     "additive": joint(Additive()),

@@ -177,7 +177,7 @@ def test_a_warped_process_obeys_the_laws(law):
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_a_warped_ensemble_obeys_the_laws(law):
-    law(Tailed(Warped(STACK), KEY, count=16))
+    law(Tailed(Warped(STACK), KEY, count=16, exact_tolerance=0.1))
 
 
 def test_without_tails_it_is_the_surrogate_itself():

@@ -119,8 +119,11 @@ class Designs:
 def incumbents(history: History) -> NDArray[np.float64]:
     """The best designs seen within the present bounds, target first, one per fidelity that has been observed.
 
-    With constraints, the best feasible ones, or those nearest to feasible.
+    With constraints, the best feasible ones, or those nearest to feasible. In a slice of the space where nothing was
+    observed, the designs there that are nearest to those of the whole.
     """
+    if history.space.held and not any(len(seen) for seen in history.inside):
+        return history.space.repair(incumbents(history.whole))
     both = zip(reversed(history.inside), reversed(history.order), strict=True)
     seen = [o.unit_x[order[0]] for o, order in both if len(o)]
     return np.array(seen).reshape(len(seen), history.space.dimension)
@@ -129,9 +132,9 @@ def incumbents(history: History) -> NDArray[np.float64]:
 def best_target_value(posterior: Scaled, history: History) -> float | None:
     """The best feasible value observed at the target within the present bounds, in the model's units.
 
-    None if there is none.
+    Less its standard error, where that is known. None if there is none.
     """
-    y = history.inside[-1].y[history.feasible[-1]]
+    y = history.inside[-1].sure_y[history.feasible[-1]]
     return float(np.max(posterior.scales()[-1].inward(y))) if len(y) else None
 
 

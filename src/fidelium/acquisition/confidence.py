@@ -21,9 +21,10 @@ from jaxtyping import Array, Float
 
 from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, marginals_at
 from fidelium.acquisition.entropy import LEAST_RISE
-from fidelium.acquisition.maximise import search
+from fidelium.acquisition.maximise import SOFT, search
 from fidelium.errors import SettingError
 from fidelium.history import History
+from fidelium.numerics.normal import log_improvement
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Posterior, Scalar
 from fidelium.surrogates.runs import Cautious, RunPosterior, value_and_success
@@ -97,14 +98,24 @@ class ConfidenceSearch:
         root_beta = exploration(history)
         zeta = jnp.asarray(distances(posterior, history, root_beta))
 
+        level = (
+            0.0 if best is None else best
+        )  # where costs depend on the design, it is the rise that is divided by them
+
         def by_phi(root_beta: float) -> list[Candidate]:
             bound, starts = Bound(jnp.asarray(root_beta), zeta), self.designs.starts
             known = [(posterior, bound)]
-            return search(upper_bound, known, history, (target,), candidates, starts, log_worth=True, success=success)
+            return search(
+                upper_bound, known, history, (target,), candidates, starts, log_worth=True, success=success, level=level
+            )
 
         found, largest = by_phi(root_beta), 2**_MOST_DOUBLED * root_beta
-        # a candidate's worth is phi - log(cost)
-        enough = -math.inf if best is None else best + LEAST_RISE - math.log(history.ladder.costs[target])
+        if history.costs.depend_on_design:
+            rise = float(log_improvement(jnp.asarray(LEAST_RISE / SOFT)))  # at the dearest of what was found
+            dearest = float(np.max(history.costs.at(np.stack([each.unit_x for each in found]), target)))
+            enough = -math.inf if best is None else rise - math.log(dearest)
+        else:  # a candidate's worth is phi - log(cost)
+            enough = -math.inf if best is None else best + LEAST_RISE - math.log(history.costs.typical[target])
         while found[0].worth <= enough and root_beta < largest:
             root_beta *= 2
             found = by_phi(root_beta)
@@ -141,7 +152,7 @@ def distances(posterior: Posterior, history: History, root_beta: float) -> Float
 def thresholds(posterior: Posterior, history: History) -> Float[np.ndarray, " m"]:
     """gamma_m: 1 % of the range of the values, doubled whenever the search was stuck at m; 0 at the target."""
     start = START_SHARE * _range(posterior, history)
-    return start * np.array([*(2.0**times for times in doublings(_asked(history), history.ladder.costs)), 0.0])
+    return start * np.array([*(2.0**times for times in doublings(_asked(history), history.costs.typical)), 0.0])
 
 
 def doublings(asked: Sequence[int], costs: Sequence[float]) -> list[int]:

@@ -58,6 +58,8 @@ def climb_feasible(
     """
     if hold and space is not None and len(space.discrete):
         value_and_gradient = _held(value_and_gradient, space.discrete)
+    if space is not None and space.held:
+        value_and_gradient = _held(value_and_gradient, space.held_columns)
     if space is not None and space.catalogues:
         return _climb_items(space, value_and_gradient, start, steps, tolerance)
     return _climb(space, value_and_gradient, start, steps, tolerance)
@@ -125,6 +127,8 @@ def climb_limited(space: SearchSpace | None, evaluate: Evaluate, start: Rows, *,
         steps: calls of `evaluate` at most; with integers two and a third times as many.
     """
     within = evaluate if space is None or not space.constraints else _with_known(space, evaluate)
+    if space is not None and space.held:
+        within = _held_limits(within, space.held_columns)
     if space is None or not len(space.discrete):
         return maximise_within(within, start, steps=steps)
     held, most = _held_limits(within, space.discrete), max(2, steps // 3)

@@ -127,7 +127,8 @@ class ImprovementSearch:
             candidates = self.designs.around(history, incumbents(history), key)
             starts, highest = self.designs.starts, (max(fidelities),)
             members = [(each, jnp.asarray(level)) for each in known]
-            return search(worth, members, history, highest, candidates, starts, log_worth=True)
+            signed = 0.0 if worth is target_optimism else None
+            return search(worth, members, history, highest, candidates, starts, log_worth=True, level=signed)
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ class _Climb:
             slopes = np.where(short[..., None] > 0, gradient, 0.0)
             if self.space is not None:
                 slopes[..., self.space.discrete] = 0.0
+                slopes[..., self.space.held_columns] = 0.0
             gram = np.einsum("rkd,rld->rkl", slopes, slopes) + 1e-9 * np.eye(g.shape[1])
             x = np.clip(x - np.einsum("rkd,rk->rd", slopes, np.linalg.solve(gram, short[..., None])[..., 0]), 0.0, 1.0)
         return x if self.space is None or not self.space.constraints else self.space.repair(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -18,7 +18,9 @@ from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import ValueAndGradient
+from fidelium.numerics.normal import log_improvement
 from fidelium.surrogates.base import Point, Posterior, Scalar
+from fidelium.surrogates.costs import CostSurfaces, cost_surfaces, log_cost, surface_costs
 from fidelium.surrogates.runs import Cautious, RunMember
 
 Worth = Callable[[Any, Any, Point, Any], Scalar]
@@ -26,6 +28,9 @@ Worth = Callable[[Any, Any, Point, Any], Scalar]
 
 Member = tuple[Posterior | RunMember, Any]
 """A posterior and the context of its worth, such as samples of the target's maximum."""
+
+SOFT = 0.05
+"""How softly a worth of either sign that is divided by costs is cut off at its level, in the model's units."""
 
 
 def search(
@@ -42,11 +47,12 @@ def search(
     tiny: bool = False,
     hold: bool = False,
     success: Cautious | None = None,
+    level: float | None = None,
 ) -> list[Candidate]:
     """Queries by worth per cost, best first (Algorithm 1, line 4).
 
     Each fidelity is climbed on its own, from its best candidates. Points found are snapped to valid designs and
-    evaluated again there.
+    evaluated again there. Where the expected cost depends on the design, it is the worth per cost that is climbed.
 
     Args:
         worth: the function to maximise.
@@ -64,20 +70,30 @@ def search(
         hold: whether climbs leave integers and choices as they are at their starts.
         success: beliefs about success, for a worth that knows nothing of failures: it is then multiplied by the
             probability that a run at (x, m), and one of the target at x, succeed.
+        level: for a worth that is not a logarithm but of either sign, where costs depend on the design: how far it is
+            above this level, softly at least 0, is then divided by them.
     """
     if success is not None:
         worth, members = _if_it_succeeds(worth, log_worth), [(each, (context, success)) for each, context in members]
+    surfaces = cost_surfaces(history.costs) if history.costs.depend_on_design else ()
+    if surfaces:
+        worth = _per_cost(worth, log_worth, level is not None)
+        known = (surfaces, jnp.asarray(0.0 if level is None else level))
+        members = [(each, (context, *known)) for each, context in members]
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
     if history.space.table is not None:
-        return _best_of_table(worth, members, history, fidelities, every, log_worth=log_worth, together=together)
+        left = _left_in_table(history, fidelities)
+        worths = _worths_of_table(worth, members, history, left, every, log_worth=log_worth, together=together)
+        return _best_of_table(worths, history, left, every, surfaces, log_worth=log_worth)
     all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
         starts = starts_per_fidelity(starts, len(history.ladder)) if together else starts
         screen = _run_worths if _are_runs(members) else _value_worths
         screened = np.mean([screen(worth, every, together, *member, candidates) for member in members], axis=0)
+        screened = _within_budget(screened, candidates, every, history)
     ranked: list[Candidate] = []
     for group in [every] if together else [(m,) for m in fidelities]:
         which = np.repeat(group, starts)
@@ -96,8 +112,8 @@ def search(
         )
         points = np.concatenate([landed, start])
         values = _numbers(np.concatenate([climb(landed)[0], before]), log_worth).tolist()
-        for x, m, value in zip(points, np.tile(which, 2).tolist(), values, strict=True):
-            cost = history.ladder.costs[m]
+        costs = _left_to_divide_by(history, surfaces, points, np.tile(which, 2))
+        for x, m, value, cost in zip(points, np.tile(which, 2).tolist(), values, costs, strict=True):
             ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
     allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
     return sorted(allowed, key=lambda candidate: -candidate.worth)
@@ -107,46 +123,77 @@ MOST_RANKED = 64
 """Designs of a table that are ranked, of each fidelity."""
 
 
-def _best_of_table(
+def _worths_of_table(
     worth: Worth,
     members: Sequence[Member],
     history: History,
-    fidelities: Sequence[int],
+    left: Mapping[int, NDArray[np.int64]],
     every: tuple[int, ...],
     *,
     log_worth: bool,
     together: bool,
-) -> list[Candidate]:
-    """The best queries of a space whose designs are all listed: every one is compared that was not asked yet.
+) -> NDArray[np.float64]:
+    """The worth of the designs of a space that lists all of them, at every fidelity, `(n, m)`.
 
-    Of a long table, all are compared by one member of an ensemble, and the best of these by all members.
+    Of a long table, all are compared by one member of an ensemble, and the best of these by all members; the others
+    rank last.
+
+    Args:
+        worth: as in `search`.
+        members: as in `search`.
+        history: for its space and budget.
+        left: for every fidelity to consider, the positions of the designs that may be asked.
+        every: the fidelities that are evaluated.
+        log_worth: as in `search`.
+        together: as in `search`.
     """
     table = history.space.table
     assert table is not None
     screen = _run_worths if _are_runs(members) else _value_worths
 
-    def worths(members: Sequence[Member], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        each = [in_blocks(partial(screen, worth, every, together, *member), table[rows]) for member in members]
-        return _numbers(np.mean(each, axis=0), log_worth)
+    def worths(members: Sequence[Member], x: NDArray[np.float64]) -> NDArray[np.float64]:
+        each = [in_blocks(partial(screen, worth, every, together, *member), x) for member in members]
+        return _numbers(_within_budget(np.mean(each, axis=0), x, every, history), log_worth)
 
-    left = {m: np.flatnonzero(unasked(history, m)) for m in fidelities}
-    if not any(len(rows) for rows in left.values()):  # nothing is new: the caller decides
-        left = {m: np.arange(len(table)) for m in fidelities}
-    rows = np.arange(len(table))
-    if len(table) > MOST_WHOLE:
-        first, context = members[0]
-        guess = worths([(rough(first), context)], rows)
-        best = [_top(guess[:, every.index(m)], new, BLOCK // 2) for m, new in left.items()]
-        rows = np.unique(np.concatenate(best))
-    found = np.full((len(table), len(every)), np.finfo(float).min)
-    found[rows] = worths(members, rows)
+    if len(table) <= MOST_WHOLE:
+        return worths(members, table)
+    first, context = members[0]
+    guess = worths([(rough(first), context)], table)
+    rows = np.unique(np.concatenate([_top(guess[:, every.index(m)], some, BLOCK // 2) for m, some in left.items()]))
+    found = np.full(guess.shape, np.finfo(float).min)
+    found[rows] = worths(members, table[rows])
+    return found
+
+
+def _best_of_table(
+    worths: NDArray[np.float64],
+    history: History,
+    left: Mapping[int, NDArray[np.int64]],
+    every: tuple[int, ...],
+    surfaces: CostSurfaces,
+    *,
+    log_worth: bool,
+) -> list[Candidate]:
+    """The best queries of a space whose designs are all listed, of those that are left."""
+    table = history.space.table
+    assert table is not None
     ranked: list[Candidate] = []
-    for m, new in left.items():
-        cost, column = history.ladder.costs[m], found[:, every.index(m)]
-        for row in _top(column, np.intersect1d(new, rows), MOST_RANKED).tolist():
+    for m, some in left.items():
+        column = worths[:, every.index(m)]
+        rows = _top(column, some, MOST_RANKED)
+        costs = _left_to_divide_by(history, surfaces, table[rows], np.full(len(rows), m))
+        for row, cost in zip(rows.tolist(), costs, strict=True):
             value = float(column[row])
             ranked.append(Candidate(table[row], m, value - math.log(cost) if log_worth else value / cost))
     return sorted(ranked, key=lambda candidate: -candidate.worth)
+
+
+def _left_in_table(history: History, fidelities: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+    """For every fidelity, the positions of the designs that were not asked yet; all, if none is new anywhere."""
+    assert history.space.table is not None
+    left = {m: np.flatnonzero(unasked(history, m)) for m in fidelities}
+    every = np.arange(len(history.space.table))
+    return left if any(len(rows) for rows in left.values()) else dict.fromkeys(fidelities, every)  # the caller decides
 
 
 def _top(worths: NDArray[np.float64], rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -188,6 +235,42 @@ def _if_it_succeeds(worth: Worth, log_worth: bool) -> Worth:
         return value + log_weight if log_worth else value * jnp.exp(log_weight)
 
     return weighed
+
+
+@cache
+def _per_cost(worth: Worth, log_worth: bool, signed: bool) -> Worth:
+    """A worth divided by the expected cost of (x, m)."""
+
+    def divided(posterior: Any, context: tuple[Any, CostSurfaces, Scalar], x: Point, fidelity: Any) -> Scalar:
+        own, surfaces, level = context
+        value, dear = worth(posterior, own, x, fidelity), log_cost(surfaces, x, fidelity)
+        value = log_improvement((value - level) / SOFT) if signed else value
+        return value - dear if log_worth else value * jnp.exp(-dear)
+
+    return divided
+
+
+def _left_to_divide_by(
+    history: History, surfaces: CostSurfaces, points: NDArray[np.float64], fidelities: NDArray[np.int64]
+) -> list[float]:
+    """The expected cost of every query; where it was divided by already, by how much that was wrong."""
+    typical = history.costs.typical
+    if not surfaces:
+        return [typical[m] for m in fidelities.tolist()]
+    exact = np.empty(len(points))
+    for m in np.unique(fidelities).tolist():
+        exact[fidelities == m] = history.costs.at(points[fidelities == m], m)
+    return (exact / surface_costs(surfaces, points, fidelities)).tolist()
+
+
+def _within_budget(
+    worths: NDArray[np.float64], candidates: NDArray[np.float64], fidelities: Sequence[int], history: History
+) -> NDArray[np.float64]:
+    """The worths `(n, m)`, not a number where the expected cost exceeds the remaining budget: such rank last."""
+    if not history.costs.depend_on_design or math.isinf(history.remaining):
+        return worths
+    paid = np.stack([history.pays_for(candidates, m) for m in fidelities], axis=1)
+    return np.where(paid, worths, np.nan)
 
 
 def _as_shares(climb: ValueAndGradient, largest: float) -> ValueAndGradient:

@@ -25,6 +25,7 @@ from fidelium.cli.plot import plot
 from fidelium.cli.repair import changes, exclude, restore, retry
 from fidelium.cli.reread import reread
 from fidelium.cli.run import run, worker
+from fidelium.cli.steer import enqueue, note, prioritise, tag
 from fidelium.cli.storage import storage
 from fidelium.cli.tune import tune
 from fidelium.errors import FideliumError
@@ -42,7 +43,7 @@ _GC_THRESHOLD = 50_000
 """New objects before a garbage collection. With Python's default of 700, collecting takes 10 % of a short command."""
 
 _RUN, _INSPECT, _DATA, _BUILT_IN = "Run a study", "Inspect a study", "Import and export", "Built in"
-_REPAIR = "Repair a study"
+_STEER, _REPAIR = "Steer a study", "Repair a study"
 
 app.command(epilog=examples("fidelium init beam", "fidelium run beam/study.yaml"), rich_help_panel=_RUN)(init)
 app.command(
@@ -87,6 +88,19 @@ app.command(
     rich_help_panel=_INSPECT,
 )(predict)
 app.add_typer(plot, name="plot", rich_help_panel=_INSPECT)
+app.command(
+    epilog=examples(
+        "fidelium enqueue study.yaml height=0.1 layers=2 core=foam --fidelity fine",
+        'fidelium enqueue study.yaml --from designs.csv --priority 5 --note "from the workshop"',
+    ),
+    rich_help_panel=_STEER,
+)(enqueue)
+app.command(epilog=examples("fidelium prioritise study.yaml 12 17 --to 5"), rich_help_panel=_STEER)(prioritise)
+app.command(epilog=examples('fidelium note study.yaml 12 "checked by hand"'), rich_help_panel=_STEER)(note)
+app.command(
+    epilog=examples("fidelium tag study.yaml 12 17 suspicious", "fidelium tag study.yaml 12 suspicious --remove"),
+    rich_help_panel=_STEER,
+)(tag)
 app.command(
     epilog=examples("fidelium retry study.yaml --failed", "fidelium retry study.yaml 12 17"), rich_help_panel=_REPAIR
 )(retry)

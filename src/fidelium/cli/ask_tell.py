@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fidelium.cli.locate import find, open_study
-from fidelium.cli.options import Name, Where
+from fidelium.cli.options import Fix, Name, Where, fixed_values
 from fidelium.cli.output import counted, print_json, say
 from fidelium.errors import BudgetError, SettingError
 
@@ -20,7 +20,7 @@ SHOWN = 200
 LONGEST_INTEGER = 300
 """Digits of a whole number at most: one with more may be beyond all floats, and Python refuses to read 4300."""
 
-_FIELDS = ("number", "value", "failed", "measured_cost", "outcomes")
+_FIELDS = ("number", "value", "failed", "measured_cost", "outcomes", "std")
 
 
 def ask(
@@ -29,6 +29,7 @@ def ask(
     budget: Annotated[
         float | None, typer.Option(help="Total budget, in cost units.", show_default="the file's, or no limit")
     ] = None,
+    fix: Fix = None,
 ) -> None:
     """Print the next trial to evaluate, as JSON: number, params, fidelity, cost.
 
@@ -39,14 +40,16 @@ def ask(
     found = find(where, name)
     file_budget = math.inf if found.budget is None else found.budget
     with open_study(found, create=True) as study:
+        fixed = fixed_values(study.space, fix)
         try:
-            trial = study.ask(file_budget if budget is None else budget)
+            trial = study.ask(file_budget if budget is None else budget, fixed=fixed)
         except BudgetError as error:  # not a usage error: this ends a script's loop
             say(f"nothing to ask: {error}")
             raise typer.Exit(1) from None
         needed = [each.name for each in study.definition.constraints]
-    rung = trial.fidelity
-    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": rung.cost}
+        rung = trial.fidelity
+        expected = trial.cost if study.definition.measures_costs else rung.cost
+    asked = {"number": trial.number, "params": trial.params, "fidelity": rung.name, "cost": expected}
     print_json({**asked, **({"outcomes": needed} if needed else {})})
 
 
@@ -60,10 +63,13 @@ def tell(
     failed: Annotated[
         str | None, typer.Option(help="Mark the trial as failed, with this reason.", metavar="REASON")
     ] = None,
-    measured_cost: Annotated[float | None, typer.Option(help="Actual cost; recorded, not counted.")] = None,
+    measured_cost: Annotated[
+        float | None, typer.Option(help="Actual cost; counted with cost: measured, else recorded.")
+    ] = None,
     outcome: Annotated[
         list[str] | None, typer.Option(help="An outcome, as name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,
+    std: Annotated[str | None, typer.Option(help="Standard error of the value; 0 if it is exact.")] = None,
     give_back: Annotated[
         bool, typer.Option("--give-back", help="Put the trial back into the queue for the next ask.")
     ] = False,
@@ -71,12 +77,12 @@ def tell(
     """Record the value of a trial with its outcomes, or the reason why it failed.
 
     With - as the number, JSON is read from stdin: {"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with
-    an optional "measured_cost" and "outcomes": {"stress": 1.2e8}.
+    an optional "measured_cost", "outcomes": {"stress": 1.2e8} and "std", the standard error of the value.
     """
     result: dict[str, Any] = {"number": number, "value": _parse_value(value), "failed": failed}
-    result |= {"measured_cost": measured_cost, "outcomes": _parse_outcomes(outcome)}
+    result |= {"measured_cost": measured_cost, "outcomes": _parse_outcomes(outcome), "std": _parse_std(std)}
     if number == "-":
-        if any(given is not None for given in (value, failed, measured_cost, outcome)):
+        if any(given is not None for given in (value, failed, measured_cost, outcome, std)):
             raise SettingError("with - the result is read from stdin; remove the value and the options")
         result = _read_stdin()
     trial = _parse_number(result.pop("number", None))
@@ -87,7 +93,14 @@ def tell(
             finished = study.give_back(trial)
         else:
             reason, cost, outcomes = result.get("failed"), result.get("measured_cost"), result.get("outcomes")
-            finished = study.tell(trial, result.get("value"), failed=reason, measured_cost=cost, outcomes=outcomes)
+            finished = study.tell(
+                trial,
+                result.get("value"),
+                failed=reason,
+                measured_cost=cost,
+                outcomes=outcomes,
+                std=result.get("std"),
+            )
         pending = len(study.snapshot().pending)
     beyond = infeasible_text(finished)
     say(f"trial {trial} is {finished.state}{beyond and f', {beyond}'}; {counted(pending, 'trial')} pending")
@@ -100,8 +113,8 @@ def _read_stdin() -> dict[str, Any]:
         SettingError: if it is not an object with known keys.
     """
     form = (
-        '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost" and '
-        '"outcomes": {"stress": 1.2e8}'
+        '{"number": 3, "value": 1.5} or {"number": 3, "failed": "why"}, with an optional "measured_cost", '
+        '"outcomes": {"stress": 1.2e8} and "std"'
     )
     text = ""
     try:
@@ -145,6 +158,18 @@ def _parse_value(text: str | None) -> float | None:
     if value is None:
         raise SettingError(f"a value must be a number, got {_start(text)}")
     return value
+
+
+def _parse_std(text: str | None) -> float | None:
+    """The standard error given as text; NaN and infinite ones are refused by `tell`."""
+    if text is None:
+        return None
+    from fidelium.numbers import parse_decimal  # imports NumPy
+
+    number = parse_decimal(text)
+    if number is None:
+        raise SettingError(f"--std must be a number >= 0, got {_start(text)}")
+    return number
 
 
 def _parse_outcomes(texts: list[str] | None) -> dict[str, float] | None:

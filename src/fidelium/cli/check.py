@@ -15,9 +15,9 @@ import typer
 
 from fidelium.cli.locate import find_file
 from fidelium.cli.options import AsJson, File
-from fidelium.cli.output import console, design, duration, print_json, say, truncated
+from fidelium.cli.output import console, design, print_json, say, truncated
 from fidelium.errors import ConfigError, FideliumError, SettingError
-from fidelium.text import visible
+from fidelium.text import duration, visible
 
 if TYPE_CHECKING:
     from fidelium.cli.checklist import Finding
@@ -101,6 +101,7 @@ class _Run:
     stdout: str = ""
     stderr: str = ""
     kept: bool = False
+    std: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "folder": str(self.folder) if self.kept else None}
@@ -130,12 +131,12 @@ def _run(file: StudyFile, rung: Fidelity, params: Params, scratch: Path, *, keep
     runs = scratch / str(file.definition.ladder.index(rung.name))
     program = replace(file.program, runs=runs)
     began = time.monotonic()
-    value = cost = failed = None
+    value = cost = std = failed = None
     outcomes: dict[str, float] = {}
     trial = Trial(0, params, rung, attempt=1, constraints=file.definition.constraints)
     try:
         measured = program.run(trial)
-        value, cost, outcomes = measured.value, measured.cost, dict(measured.outcomes)
+        value, cost, std, outcomes = measured.value, measured.cost, measured.std, dict(measured.outcomes)
     except FideliumError as error:
         failed = str(error)
     seconds = time.monotonic() - began
@@ -146,7 +147,7 @@ def _run(file: StudyFile, rung: Fidelity, params: Params, scratch: Path, *, keep
     outcomes = {name: each for name, each in outcomes.items() if math.isfinite(each)}
     done = replace(trial, state=TrialState.DONE, outcomes=outcomes)
     limits = {} if failed else {line.name: line.text for line in judged(done)}
-    run = _Run(rung.name, params, seconds, folder, value, cost, outcomes, limits, failed, decks, out, err, kept)
+    run = _Run(rung.name, params, seconds, folder, value, cost, outcomes, limits, failed, decks, out, err, kept, std)
     if not kept:
         shutil.rmtree(runs, ignore_errors=True)
     return run
@@ -167,7 +168,8 @@ def _print_run(run: _Run) -> None:
     took = f" in {duration(run.seconds)}"
     measured = "" if run.cost is None else f", measured cost {run.cost:g}"
     if run.failed is None:
-        out.print(f"{visible(run.fidelity)}: value {run.value!r}{measured}{took}")
+        error = "" if run.std is None else f" ± {run.std:g}"
+        out.print(f"{visible(run.fidelity)}: value {run.value!r}{error}{measured}{took}")
         for name, outcome in run.outcomes.items():
             out.print(f"  {run.limits.get(name) or f'{name} {outcome!r}'}")
     else:

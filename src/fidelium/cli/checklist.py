@@ -16,6 +16,7 @@ import numpy as np
 from fidelium.catalogue import Catalogue
 from fidelium.cli.locate import Located, open_storage_of, study_in
 from fidelium.cli.output import counted
+from fidelium.costs.declared import formula_text
 from fidelium.errors import EvaluationError, FideliumError
 from fidelium.execution.failures import full_disk
 from fidelium.execution.invocation import STDOUT
@@ -54,7 +55,7 @@ class Finding:
 def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     """Everything that can be seen of a valid study file without running it."""
     definition = file.definition
-    ladder = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in definition.ladder)
+    ladder = ", ".join(f"{rung.name} costs {formula_text(rung.cost)}" for rung in definition.ladder)
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
     if constraints := definition.space.constraints:
         yield Finding(
@@ -177,11 +178,11 @@ def _storage(found: Located) -> Finding:
 
 def _budget(file: StudyFile) -> Finding:
     ladder, initial = file.definition.ladder, file.definition.initial_within(file.budget)
-    cost = float(exact_sum(rung.cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
+    cost = float(exact_sum(rung.typical_cost for rung in ladder for _ in range(initial.get(rung.name, 0))))
     text = f"the initial design costs {cost:g} of {file.budget:g}"
-    if ladder.target.cost > file.budget:
+    if ladder.costs[-1] > file.budget:
         return Finding("budget", "problem", f"{file.budget:g} does not pay for one run at {ladder.target.name}")
-    if cost + ladder[0].cost > file.budget:
+    if cost + ladder.costs[0] > file.budget:
         return Finding("budget", "warning", f"{text}: nothing is left to choose; raise budget or lower initial")
     return Finding("budget", "ok", text)
 

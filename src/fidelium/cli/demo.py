@@ -66,12 +66,12 @@ def demo(
 
 
 def _default_budget(study: Study) -> float:
-    initial = sum(study.initial[rung.name] * rung.cost for rung in study.ladder)
-    return float(round(initial + _TARGET_QUERIES * study.ladder.target.cost, -1))
+    initial = sum(study.initial[rung.name] * rung.typical_cost for rung in study.ladder)
+    return float(round(initial + _TARGET_QUERIES * study.ladder.target.typical_cost, -1))
 
 
 def _introduction(study: Study, budget: float) -> str:
-    fidelities = ", ".join(f"{rung.name} costs {rung.cost:g}" for rung in study.ladder)
+    fidelities = ", ".join(f"{rung.name} costs {rung.typical_cost:g}" for rung in study.ladder)
     return (
         f"[bold]{study.name}[/]: {study.direction} at [bold]{study.ladder.target.name}[/] over "
         f"{', '.join(study.space.names)} ({fidelities}) with {study.strategy}, spending {budget:g}"
@@ -120,7 +120,7 @@ def _costs(study: Study) -> Table:
     for used in now.usage:
         rung = used.fidelity
         name = f"{rung.name} (target)" if rung == study.ladder.target else rung.name
-        table.add_row(name, f"{rung.cost:g}", str(used.trials), f"{used.cost:g}", f"{used.cost / now.spent:.0%}")
+        table.add_row(name, f"{used.cost_each:g}", str(used.trials), f"{used.cost:g}", f"{used.cost / now.spent:.0%}")
     footers = ("all", "", str(len(now.trials)), f"{now.spent:g}", "100%")
     for column, footer in zip(table.columns, footers, strict=True):
         column.footer = footer

@@ -52,7 +52,8 @@ def import_(
     """Add existing observations to a study.
 
     Columns named like the outcomes of the study's constraints are read, too, and every row must have them. --outcome
-    reads further ones; all other columns are ignored.
+    reads further ones. A column std holds the standard errors of the values, if there is one; a cell may be empty. All
+    other columns are ignored.
 
     All rows are checked first, and nothing is imported unless all are valid; with --skip-bad, the valid ones are. Rows
     that were imported before are skipped.
@@ -76,7 +77,7 @@ def import_(
             if each in space.parameters:
                 raise SettingError(f"{each!r} is a parameter, so an outcome cannot have this name; rename its column")
         named = [*(limit.name for limit in definition.constraints), *(outcome or [])]
-        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value", *named])
+        names = dict.fromkeys([*space.names, *parameter_columns(space).values(), "fidelity", "value", "std", *named])
         headers = _headers(column or [], list(names))
         observed, bad = read_observations(
             file,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fidelium.cli.locate import Located, find, open_store, open_study, peek
-from fidelium.cli.options import AsJson, Name, Where
+from fidelium.cli.options import AsJson, Fix, Name, Where, fixed_values
 from fidelium.cli.output import (
     console,
     counted,
     design,
-    duration,
     expectation,
     grid,
     number,
@@ -24,7 +23,7 @@ from fidelium.cli.output import (
     truncated,
 )
 from fidelium.errors import NoDataError, SettingError
-from fidelium.text import reason_line, visible
+from fidelium.text import duration, reason_line, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -95,6 +94,7 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         now: the study.
         time: seconds since 1970, for the ages of running trials.
     """
+    from fidelium.forecast import Forecast
     from fidelium.trial_table import trial_record
 
     of, best = now.definition, now.best
@@ -103,16 +103,21 @@ def status_json(now: Snapshot, time: float) -> dict[str, Any]:
         "direction": str(of.direction),
         "strategy": of.strategy_name,
         "seed": of.seed,
+        "cost": of.cost,
         "trials": len(now.trials),
         "states": now.states,
         "spent": now.spent,
         "reserved": now.reserved,
         "budget": None if math.isinf(now.budget) else now.budget,
+        "forecast": None if (forecast := Forecast.of(now)) is None else forecast.to_dict(),
         "fidelities": [_usage_json(used) for used in now.usage],
         "best": None if best is None else trial_record(best),
         **_feasibility_json(now),
         "excluded": [trial.number for trial in now.excluded],
         "running": [_running_json(trial, time) for trial in now.running],
+        "queued": [_queued_json(trial) for trial in _in_order(now)],
+        "waiting": [trial.number for trial in now.waiting],
+        "annotated": [_annotation_json(trial) for trial in _annotated(now)],
         "failures": [_failure_json(trial) for trial in now.failures],
     }
 
@@ -128,13 +133,38 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 
 
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
-    name, each = used.fidelity.name, used.fidelity.cost
-    return {"name": name, "cost_each": each, "trials": used.trials, "given": used.given, "cost": used.cost}
+    declared = used.fidelity.cost  # as it is written, if it is a number
+    each = declared if used.cost_each == declared else used.cost_each
+    return {
+        "name": used.fidelity.name,
+        "cost_each": each,
+        "trials": used.trials,
+        "given": used.given,
+        "cost": used.cost,
+    }
 
 
 def _running_json(trial: Trial, time: float) -> dict[str, Any]:
     seconds = round(_age(trial, time), 1)
     return {"number": trial.number, "fidelity": trial.fidelity.name, "worker": trial.worker, "seconds": seconds}
+
+
+def _queued_json(trial: Trial) -> dict[str, Any]:
+    return {"number": trial.number, "fidelity": trial.fidelity.name, "cost": trial.cost, "priority": trial.priority}
+
+
+def _annotation_json(trial: Trial) -> dict[str, Any]:
+    return {"number": trial.number, "tags": list(trial.tags), "note": trial.note}
+
+
+def _in_order(now: Snapshot) -> list[Trial]:
+    """The queued trials, the first to be started first."""
+    return sorted(now.queued, key=lambda trial: (-trial.priority, trial.number))
+
+
+def _annotated(now: Snapshot) -> list[Trial]:
+    """The trials with a note or a tag, newest first."""
+    return [trial for trial in reversed(now.trials) if trial.note is not None or trial.tags]
 
 
 def _failure_json(trial: Trial) -> dict[str, Any]:
@@ -176,15 +206,20 @@ def _page(now: Snapshot, time: float) -> RenderableType:
     parts.append(_costs(now))
     if now.running:
         parts.append(_running(now, time))
+    if now.queued:
+        parts.append(_queued(now))
     if now.failures:
         parts.append(_failures(now))
+    if _annotated(now):
+        parts.append(_annotations(now))
     return Group(*parts)
 
 
 def _lines(now: Snapshot) -> list[str]:
     from fidelium.feasibility import Feasibility
+    from fidelium.forecast import Forecast
 
-    of, best = now.definition, now.best
+    of, best, forecast = now.definition, now.best, Forecast.of(now)
     target = visible(of.ladder.target.name)
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
@@ -193,6 +228,7 @@ def _lines(now: Snapshot) -> list[str]:
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
+        *([] if forecast is None else [f"left    {forecast.text}"]),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
     if best is not None:
@@ -211,7 +247,7 @@ def _costs(now: Snapshot) -> Table:
     for used in now.usage:
         table.add_row(
             visible(used.fidelity.name),
-            f"{used.fidelity.cost:g}",
+            f"{used.cost_each:g}",
             str(used.trials),
             str(used.given),
             f"{used.cost:g}",
@@ -226,6 +262,24 @@ def _running(now: Snapshot, time: float) -> Table:
         fidelity, worker = visible(trial.fidelity.name), visible(trial.worker or _BY_HAND)
         table.add_row(str(trial.number), fidelity, duration(_age(trial, time)), str(trial.attempt), worker)
     return _with_rest(table, len(now.running))
+
+
+def _queued(now: Snapshot) -> Table:
+    title = f"queued: {len(now.queued)}" + (f", {len(now.waiting)} wait for a larger budget" if now.waiting else "")
+    table = grid(">trial", "fidelity", ">cost", ">priority", "design", title=title)
+    for trial in _in_order(now)[:SHOWN]:
+        fidelity, cost = visible(trial.fidelity.name), f"{trial.cost:g}"
+        table.add_row(str(trial.number), fidelity, cost, str(trial.priority), design(trial.params))
+    return _with_rest(table, len(now.queued))
+
+
+def _annotations(now: Snapshot) -> Table:
+    found = _annotated(now)
+    table = grid(">trial", "state", "tags", "note", title="notes and tags, newest first")
+    for trial in found[:SHOWN]:
+        note = reason_line(trial.note, LONGEST_REASON) if trial.note else ""
+        table.add_row(str(trial.number), str(trial.state), visible(", ".join(trial.tags)), note)
+    return _with_rest(table, len(found))
 
 
 def _failures(now: Snapshot) -> Table:
@@ -278,13 +332,13 @@ def best(where: Where, name: Name = None, as_json: AsJson = False) -> None:
         out.print(line)
 
 
-def recommend(where: Where, name: Name = None, as_json: AsJson = False) -> None:
+def recommend(where: Where, name: Name = None, fix: Fix = None, as_json: AsJson = False) -> None:
     """Print the recommended design: the best one observed at the target, or one the model is sure is better.
 
     Fitting the model takes some seconds.
     """
     with open_study(find(where, name)) as study:
-        choice = study.recommend()
+        choice = study.recommend(fixed_values(study.space, fix))
     if as_json:
         chance = choice.feasible_probability
         judged = study.definition.constraints or chance not in (None, 1.0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fidelium.errors import FideliumError, SettingError
+from fidelium.errors import FideliumError, SettingError, SpaceError
+
+if TYPE_CHECKING:
+    from fidelium.space import SearchSpace
 
 
 def complete_study(incomplete: str) -> list[str]:
@@ -72,6 +75,35 @@ StrategyOption = Annotated[
     list[str] | None,
     typer.Option("--option", help="An option of the strategy, as name=value; may be repeated.", metavar="NAME=VALUE"),
 ]
+
+
+Fix = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fix", help="Hold a parameter, as name=value; may be repeated.", metavar="NAME=VALUE", show_default=False
+    ),
+]
+
+
+def fixed_values(space: SearchSpace, texts: Sequence[str] | None) -> dict[str, Any]:
+    """The parameters that are held, from the strings `name=value` of --fix.
+
+    Raises:
+        SettingError: if a string has another form, or a parameter is given twice.
+        SpaceError: if a parameter is unknown, or its value is not valid.
+    """
+    from fidelium.cli.table_io import parse_value_of
+
+    values: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or name in values:
+            raise SettingError(f"--fix must look like name=value, each name once, got {text!r}")
+        if name not in space.parameters:
+            raise SpaceError(f"--fix: unknown parameter {name!r}; this space has {list(space.names)}")
+        values[name] = parse_value_of(space.parameters[name], name, value)
+    return values
 
 
 def named_values(texts: Sequence[str], option: str, parse: Callable[[str], Any]) -> dict[str, Any]:

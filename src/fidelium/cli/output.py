@@ -93,13 +93,6 @@ def outcome_lines(trial: Trial) -> list[str]:
     return [limits.get(name) or f"{name} {outcome:.6g}" for name, outcome in trial.outcomes.items()]
 
 
-def duration(seconds: float) -> str:
-    """A duration: `42 s`, `7 min`, `3.2 h`."""
-    if seconds < 100:
-        return f"{max(seconds, 0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
 def command(*parts: str) -> str:
     """A fidelium command, quoted for a shell."""
     return shlex.join(["fidelium", *parts])

@@ -44,7 +44,7 @@ def retry(
         print_json({"queued": queued})
         return
     advice = f"; run with: {found.command('run')}" if queued and "://" not in where else ""
-    typer.echo(f"{_listed(queued)} queued again{advice}")
+    typer.echo(f"{listed_trials(queued)} queued again{advice}")
 
 
 def exclude(
@@ -99,7 +99,7 @@ def _exclude_or_restore(found: Located, numbers: list[int] | None, action: Actio
     if as_json:
         print_json({done: changed})
         return
-    typer.echo(f"{_listed(changed)} {done}")
+    typer.echo(f"{listed_trials(changed)} {done}")
 
 
 def _amend(store: StudyStore, numbers: list[int], action: Action, reason: str) -> list[int]:
@@ -116,7 +116,8 @@ def _failed(store: StudyStore) -> list[int]:
     return [trial.number for trial in store.trials() if trial.state in states and not trial.excluded]
 
 
-def _listed(numbers: list[int]) -> str:
+def listed_trials(numbers: list[int]) -> str:
+    """How many trials, and which."""
     if not numbers:
         return "no trial"
     return f"{counted(len(numbers), 'trial')} ({', '.join(map(str, numbers))})"

@@ -33,6 +33,7 @@ class _Reread:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     folder: Path | None = None
     problem: str | None = None
+    std: float | None = None
 
 
 def reread(
@@ -96,13 +97,13 @@ def _read(program: ExternalProgram, trial: Trial) -> _Reread:
         measured, folder = program.reread(trial)
     except EvaluationError as error:
         return _Reread(trial, problem=storable(str(error)))
-    return _Reread(trial, measured.value, measured.cost, measured.outcomes, folder)
+    return _Reread(trial, measured.value, measured.cost, measured.outcomes, folder, std=measured.std)
 
 
 def _take(study: Study, answer: _Reread, value: float, reason: str) -> _Reread:
     why = reason or f"reread from {answer.folder}"
     try:
-        study.correct(answer.trial, value, answer.cost, why, outcomes=answer.outcomes)
+        study.correct(answer.trial, value, answer.cost, why, outcomes=answer.outcomes, std=answer.std)
     except TrialError as error:  # a worker has started it meanwhile
         return _Reread(answer.trial, problem=str(error))
     return answer
@@ -113,7 +114,8 @@ def _text(answer: _Reread) -> str:
         return f"no value: {reason_line(answer.problem)}"
     cost = "" if answer.cost is None else f", measured cost {answer.cost:g}"
     outcomes = "".join(f", {name} {outcome:g}" for name, outcome in answer.outcomes.items())
-    return f"{answer.value!r}{outcomes}{cost} from {answer.folder}"
+    error = "" if answer.std is None else f" ± {answer.std:g}"
+    return f"{answer.value!r}{error}{outcomes}{cost} from {answer.folder}"
 
 
 def _json(answer: _Reread) -> dict[str, Any]:
@@ -123,6 +125,7 @@ def _json(answer: _Reread) -> dict[str, Any]:
         "value": answer.value,
         "outcomes": {name: each for name, each in answer.outcomes.items() if math.isfinite(each)},
         "measured_cost": answer.cost,
+        "std": answer.std,
         "folder": None if answer.folder is None else str(answer.folder),
         "problem": answer.problem,
     }

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fidelium.cli.locate import Located, find_file, open_study
-from fidelium.cli.options import File, StrategyName, StrategyOption, strategy_options
+from fidelium.cli.options import File, Fix, StrategyName, StrategyOption, fixed_values, strategy_options
 from fidelium.cli.output import console, counted, design, expectation, grid, logged, number, outcome_lines, say
 from fidelium.cli.take_over import Fill, From, FromName, read_old_data, take_over
 from fidelium.errors import ObjectiveError, SettingError, SetupError, StorageError
@@ -55,6 +55,7 @@ def run(
     from_: From = None,
     from_name: FromName = None,
     fill: Fill = None,
+    fix: Fix = None,
 ) -> None:
     """Run a study, or resume it.
 
@@ -65,17 +66,19 @@ def run(
     file = _overridden(file, budget, strategy, option)
     found = replace(found, file=file, budget=file.budget)
     old = read_old_data(found, file.definition, from_, from_name, fill)
+    fixed = fixed_values(file.definition.space, fix)
+    file.definition.space.holding(fixed)  # before anything is created
     with _executor(dask) as executor, open_study(found, create=True) as study:
         if old is not None:
             take_over(study, old, quiet=quiet)
         if not quiet:
             say(_opening(study.snapshot(file.budget)))
         count = file.workers if workers is None and executor is None else workers
-        _optimize(study, found, file, executor, count, quiet)
+        _optimize(study, found, file, executor, count, quiet, fixed)
         now = study.snapshot(file.budget)
         _check_values(now, found)
         if not quiet:
-            _print_closing(study, now, found, file)
+            _print_closing(study, now, found, file, fixed)
 
 
 def worker(
@@ -83,6 +86,7 @@ def worker(
     workers: Annotated[int, typer.Option(help="Evaluations at the same time.", min=1)] = 1,
     budget: Budget = None,
     quiet: Quiet = False,
+    fix: Fix = None,
 ) -> None:
     """Help a study that was started elsewhere.
 
@@ -90,10 +94,11 @@ def worker(
     """
     found, file = find_file(where)
     file = _overridden(file, budget)
+    fixed = fixed_values(file.definition.space, fix)
     with open_study(found, take_up=True) as study:
         if not quiet:
             say(f"joining: {_opening(study.snapshot(file.budget))}")
-        _optimize(study, found, file, None, workers, quiet)
+        _optimize(study, found, file, None, workers, quiet, fixed)
         _check_values(study.snapshot(file.budget), found)
 
 
@@ -114,7 +119,13 @@ def _overridden(
 
 
 def _optimize(
-    study: Study, found: Located, file: StudyFile, executor: Executor | None, workers: int | None, quiet: bool
+    study: Study,
+    found: Located,
+    file: StudyFile,
+    executor: Executor | None,
+    workers: int | None,
+    quiet: bool,
+    fixed: dict[str, Any],
 ) -> None:
     """Spend the budget.
 
@@ -134,6 +145,7 @@ def _optimize(
                 retries=file.failures.retries,
                 stop=file.stop,
                 executor=executor,
+                fixed=fixed,
             )
     except KeyboardInterrupt as stopped:
         try:
@@ -202,12 +214,15 @@ def _so_far(now: Snapshot) -> str:
     return f"{counted(len(now.trials), 'trial')}, {now.spent:g} of {now.budget:g} spent"
 
 
-def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile) -> None:
+def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile, fixed: dict[str, Any]) -> None:
     """Print what a run found, what it cost, and where everything is."""
     from fidelium.feasibility import Feasibility
+    from fidelium.forecast import Forecast
 
     out = console()
     out.print(_costs(now))
+    if (forecast := Forecast.of(now)) is not None:
+        out.print(f"left:          {forecast.text}")
     if now.best is None:
         out.print(f"best observed: {visible(Feasibility(now).without_best)}")
     else:
@@ -217,7 +232,7 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile)
             out.print(f"               {line}")
     if study.definition.constraints and Feasibility(now).judged:
         out.print(f"feasible:      {visible(Feasibility(now).text)}")
-    for line in _recommended(study, now, found):
+    for line in _recommended(study, now, found, fixed):
         out.print(line)
     if now.failures:
         out.print(f"failures:      {len(now.failures)}, {_most_frequent(now)}")
@@ -232,20 +247,20 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile)
 def _costs(now: Snapshot) -> Table:
     table = grid("fidelity", ">cost each", ">trials", ">cost")
     for used in now.usage:
-        table.add_row(visible(used.fidelity.name), f"{used.fidelity.cost:g}", str(used.trials), f"{used.cost:g}")
+        table.add_row(visible(used.fidelity.name), f"{used.cost_each:g}", str(used.trials), f"{used.cost:g}")
     failed = len(now.failures)
     table.caption = f"{now.spent:g} spent" + (f", {counted(failed, 'failure')}" if failed else "")
     table.caption_justify = "left"
     return table
 
 
-def _recommended(study: Study, now: Snapshot, found: Located) -> list[str]:
+def _recommended(study: Study, now: Snapshot, found: Located, fixed: dict[str, Any]) -> list[str]:
     """The recommended design if the strategy has a model; else how to get one, as fitting takes a while."""
     if not any(len(seen) for seen in now.history.observations):
         return []
     if not study.has_model:
         return [f"recommended:   {study.strategy} has no model; fit one with: {found.command('recommend')}"]
-    choice = study.recommend()
+    choice = study.recommend(fixed)
     learned = [f"learned:       {visible(line)}" for line in study.learned().lines]
     return [
         f"recommended:   {expectation(choice)}",

@@ -15,13 +15,19 @@ from typing import Any
 from fidelium.catalogue import Catalogue
 from fidelium.cli.output import truncated
 from fidelium.constraints import OutcomeConstraint
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import FidelityError, ObservationError, SettingError, SpaceError
-from fidelium.fidelity import FidelityLadder
+from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Trial
 from fidelium.numbers import parse_decimal
 from fidelium.space import Categorical, Integer, Parameter, Params, SearchSpace
+from fidelium.storage.annotations import checked_note, checked_tag, parsed_priority
+from fidelium.study.steering import Wish
 from fidelium.trial_table import ObservationRow, TrialTable, parameter_columns, trial_record
+
+STD = "std"
+"""The column of standard errors, which a file need not have."""
 
 MAX_ERRORS = 20
 """Maximal number of errors listed for a file."""
@@ -58,7 +64,8 @@ def read_observations(
         space: the parameters, one column each.
         ladder: the fidelities.
         fidelity: the fidelity of all rows, None to read it from the column `fidelity`.
-        columns: fidelium's name -> the file's header, where they differ.
+        columns: fidelium's name -> the file's header, where they differ. The column `std`, of standard errors, is read
+            if the file has it; an empty cell is none.
         outcomes: names of outcomes to read, one column each; an empty cell is none.
         constraints: the study's: the outcomes that they name are read, too, and every row must have them.
         skip_bad: whether rows that are not valid are returned instead of refusing the file.
@@ -73,13 +80,16 @@ def read_observations(
     limited = [each.name for each in constraints]
     named = list(dict.fromkeys([*limited, *outcomes]))
     observed = ("value",) if fidelity is not None else ("fidelity", "value")
+    if STD in columns and STD not in space.parameters:  # else it is read if the file has it
+        observed = (*observed, STD)
     reader = _CsvReader(path, space, (*observed, *named), columns)
     found: list[ObservationRow | None] = []
     for line, row in reader.rows():
         if reader.own(row, "state", "done") == "done" and reader.own(row, "excluded", "False") != "True":
             observation = _parse_observation(reader, line, row, ladder, fidelity)
-            given = _parse_outcomes(reader, line, row, named, limited)
-            found.append(None if observation is None or given is None else replace(observation, outcomes=given))
+            given, std = _parse_outcomes(reader, line, row, named, limited), _parse_std(reader, line, row)
+            valid = None if observation is None or given is None or line in reader.errors else observation
+            found.append(None if valid is None else replace(valid, outcomes=given, std=std))
     if not skip_bad:
         reader.raise_errors()
     return [observation for observation in found if observation is not None], reader.bad_rows()
@@ -97,6 +107,45 @@ def read_designs(path: Path, space: SearchSpace) -> list[Params]:
     return [params for params in found if params is not None]
 
 
+def read_wishes(path: Path, definition: StudyDefinition, otherwise: Wish) -> list[Wish]:
+    """The designs to be queued in a CSV file: a column per parameter, and `fidelity`, `priority`, `note` or `tags`.
+
+    Args:
+        path: the file.
+        definition: of the study.
+        otherwise: the fidelity, priority, note and tags of rows whose cells are empty, or where there is no column.
+
+    Raises:
+        SettingError: if the file cannot be read or is not valid; all errors are listed.
+    """
+    reader = _CsvReader(path, definition.space)
+    found: list[Wish] = []
+    for line, row in reader.rows():
+        params = _parse_row(reader, line, row)
+        cells = {name: reader.own(row, name, "").strip() for name in ("fidelity", "priority", "note", "tags")}
+        wish = replace(otherwise, params=params or {}, note=cells["note"] or otherwise.note)
+        for name, parse in (("fidelity", str), ("priority", parsed_priority), ("tags", _parse_tags)):
+            try:
+                wish = replace(wish, **{name: parse(cells[name])}) if cells[name] else wish
+                if name == "fidelity" and wish.fidelity is not None:
+                    definition.ladder.index(wish.fidelity)
+            except (FidelityError, SettingError) as error:
+                reader.add_error(line, name if cells[name] else None, error)
+        try:
+            checked_note(wish.note)
+            if params is not None:
+                definition.space.validate(params)
+        except (SettingError, SpaceError) as error:
+            reader.add_error(line, None, error)
+        found.append(wish)
+    reader.raise_errors()
+    return found
+
+
+def _parse_tags(text: str) -> tuple[str, ...]:
+    return tuple(checked_tag(tag) for tag in text.split(","))
+
+
 def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
     """The design given by strings such as "angle=0.5", one per parameter.
 
@@ -112,7 +161,9 @@ def parse_design(space: SearchSpace, texts: Sequence[str]) -> Params:
         cells[name.strip()] = value
     if unknown := [name for name in cells if name not in space.parameters]:
         raise SpaceError(f"unknown parameter {', '.join(map(repr, unknown))}; this space has {list(space.names)}")
-    return space.within_bounds({name: _parse_cell(space.parameters[name], text) for name, text in cells.items()})
+    return space.within_bounds(
+        {name: parse_value_of(space.parameters[name], name, text) for name, text in cells.items()}
+    )
 
 
 def parse_value_of(parameter: Parameter, name: str, text: str) -> Any:
@@ -298,6 +349,18 @@ def _parse_outcomes(
     return found if valid else None
 
 
+def _parse_std(reader: _CsvReader, line: int, row: Mapping[str, str]) -> float | None:
+    """The standard error in a row, None if there is none; with an error added if the cell is not valid."""
+    text = reader.cell(row, STD) if STD in reader.observed else reader.own(row, STD, "")
+    if not text.strip():
+        return None
+    value = parse_decimal(text)
+    if value is None or not 0 <= value < math.inf:
+        reader.add_error(line, STD, ObservationError(f"a standard error is a finite number >= 0, got {text!r}"))
+        return None
+    return value
+
+
 def _violation(space: SearchSpace, params: Params) -> SpaceError | None:
     """Which constraint a design violates, if any."""
     try:
@@ -389,16 +452,22 @@ def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial])
 
 
 def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
-    fidelities = [{"name": rung.name, "cost": rung.cost} for rung in definition.ladder]
+    fidelities = [{"name": rung.name, "cost": _declared(rung)} for rung in definition.ladder]
     study = {
         "name": definition.stored_name,
         "direction": str(definition.direction),
         "strategy": definition.strategy_name,
         "seed": definition.seed,
+        **({"cost": definition.cost} if definition.measures_costs else {}),
         **({"constraints": [str(each) for each in definition.constraints]} if definition.constraints else {}),
     }
     content = {**study, "fidelities": fidelities, "trials": [trial_record(trial) for trial in trials]}
     path.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _declared(rung: Fidelity) -> float | str:
+    """The declared cost: a number, or the text of what it is computed by."""
+    return rung.cost if isinstance(rung.cost, (int, float)) else formula_text(rung.cost)
 
 
 def _write_parquet(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:

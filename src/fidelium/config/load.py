@@ -268,18 +268,19 @@ def _catalogue(section: schema.CatalogueSection, here: Path) -> Catalogue:
     return Catalogue(items, section.log)  # type: ignore[arg-type]  # None, a missing descriptor, is refused there
 
 
-def _ladder(document: Document, section: schema.StudySection) -> FidelityLadder:
+def _ladder(document: Document, section: schema.StudySection, space: SearchSpace) -> FidelityLadder:
     """The fidelities; an error is reported for the first one that does not fit those before it."""
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
         with document.errors_at("fidelities", position):
-            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).fidelities
+            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).priced(space).fidelities
     return FidelityLadder(rungs)
 
 
 def _definition(document: Document, section: schema.StudySection) -> StudyDefinition:
     """What the study is made from; an error is reported for the key that causes it."""
-    space, ladder = _space(document, section), _ladder(document, section)
+    space = _space(document, section)
+    ladder = _ladder(document, section, space)
     for position in range(len(section.constraints)):
         with document.errors_at("constraints", position):
             outcome_constraints(section.constraints[: position + 1], space.names)
@@ -295,6 +296,7 @@ def _definition(document: Document, section: schema.StudySection) -> StudyDefini
             name=section.name,
             constraints=section.constraints,
             failures_teach=section.failures.model,
+            cost=section.cost,
         )
         return replace(definition, timeouts_teach=section.failures.timeouts == "count")
     except FideliumError as error:

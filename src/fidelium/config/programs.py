@@ -14,6 +14,7 @@ from fidelium.constraints import check_outcome_name
 from fidelium.errors import SettingError
 from fidelium.execution.command import Command, check_inside_folder
 from fidelium.execution.invocation import Step
+from fidelium.execution.outcomes import STD
 from fidelium.execution.program import ExternalProgram
 from fidelium.execution.python_function import PythonFunction
 from fidelium.execution.result_rules import RESULT, CsvCell, JsonPath, Pattern, ResultFile, ResultRule
@@ -198,7 +199,8 @@ class _CommandBuilder:
         for key_path, section in self._sections("outcomes"):
             for name, rule in section.outcomes.items():
                 with self.document.errors_at(*key_path, name):
-                    check_outcome_name(name)
+                    if name != STD:
+                        check_outcome_name(name)
                     if name in self.study.parameters:
                         raise SettingError(f"{name!r} is a parameter, so an outcome cannot have this name; rename it")
                     if not rule.model_fields_set:

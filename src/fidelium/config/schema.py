@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from fidelium.numbers import parse_decimal
 from fidelium.strategies.registry import DEFAULT
 
 _UNIT_SECONDS = {
@@ -113,6 +115,20 @@ def _row(value: object) -> int:
     return row
 
 
+def _cost(value: object) -> float | str:
+    if isinstance(value, str):
+        if parse_decimal(value) is not None:
+            raise ValueError(f"expected a number, got {value!r}; remove the quotes")
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"expected a number, or an expression of the parameters, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value!r}")
+    if value <= 0:
+        raise ValueError(f"must be above 0, got {value!r}")
+    return float(value)
+
+
 def _choices(value: list[Any]) -> list[Any]:
     for choice in value:
         if isinstance(choice, (list, dict)):
@@ -148,6 +164,11 @@ CommandLine = Annotated[
 ]
 Column = Annotated[str | int, PlainValidator(_column), WithJsonSchema({"type": ["string", "integer"]})]
 Row = Annotated[int, PlainValidator(_row), WithJsonSchema({"oneOf": [{"const": "last"}, {"type": "integer"}]})]
+Cost = Annotated[
+    float | str,
+    PlainValidator(_cost),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
 Choices = Annotated[list[Any], AfterValidator(_choices)]
 Duration = Annotated[
     float,
@@ -223,7 +244,10 @@ ParameterSection = Annotated[
 
 
 class ResultSection(Section):
-    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}."""
+    """How to read a number; the value by default from result.json: {"value": 1.2, "cost": 3.4} or {"failed": "why"}.
+
+    result.json may also hold "std", the standard error of the value.
+    """
 
     file: str | None = Field(default=None, description="the result file, in the trial's folder")
     json_path: str | None = Field(
@@ -282,7 +306,9 @@ class ProgramSection(Section):
     environment: dict[str, Text] = Field(default={}, description="environment variables, with {name} for values")
     result: ResultSection | None = Field(default=None, description="how to read the value")
     outcomes: dict[str, ResultSection] = Field(
-        default={}, description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}"
+        default={},
+        description="how to read outcomes that result.json does not hold: name: {file: ..., regex: ...}; std is the "
+        "standard error of the value",
     )
 
 
@@ -290,7 +316,10 @@ class FidelitySection(ProgramSection):
     """One way to evaluate the objective."""
 
     name: str = Field(description="name of the fidelity", min_length=1)
-    cost: PositiveNumber = Field(description="cost of one evaluation, in any unit")
+    cost: Cost = Field(
+        description="cost of one evaluation, in any unit: a number, or an expression of the parameters",
+        examples=[1, "1 + 0.01 * cells"],
+    )
 
 
 class FailuresSection(Section):
@@ -351,6 +380,11 @@ class StudySection(ProgramSection):
     """A fidelium study with an external program."""
 
     name: str = Field(description="name of the study, unique in its storage", min_length=1)
+    cost: Literal["declared", "measured"] = Field(
+        default="declared",
+        description="which costs count: those of the fidelities, or what runs report or else their seconds; the former "
+        "are then a first guess",
+    )
     direction: Literal["maximize", "minimize"] = Field(description="whether to find the largest or the smallest value")
     storage: str | None = Field(
         default=None, description="sqlite:///file.db or postgresql+psycopg://user@host/database"

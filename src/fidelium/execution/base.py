@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,15 +26,17 @@ class Measurement:
         value: the objective's value, in the user's units.
         cost: the actual cost, None if it was not measured.
         outcomes: named results beside the value; they may be NaN or infinite, which is judged by the constraints.
+        std: standard error of the value, 0 if it is exact; None if the simulator says none.
 
     Raises:
-        EvaluationError: if the value is not a finite number, the cost not a finite number >= 0, or an outcome not a
-            number with a valid name.
+        EvaluationError: if the value is not a finite number, the cost or the standard error not a finite number >= 0,
+            or an outcome not a number with a valid name.
     """
 
     value: float
     cost: float | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    std: float | None = None
 
     def __post_init__(self) -> None:
         value, cost = _as_number(self.value), 0.0 if self.cost is None else _as_number(self.cost)
@@ -41,12 +44,15 @@ class Measurement:
             raise EvaluationError(f"the value is {shown(self.value)}, not a finite number")
         if cost is None or not 0 <= cost < math.inf:
             raise EvaluationError(f"the cost is {shown(self.cost)}, not a finite number >= 0")
+        std = 0.0 if self.std is None else _as_number(self.std)
+        if std is None or not 0 <= std < math.inf:
+            raise EvaluationError(f"the standard error (std) is {shown(self.std)}, not a finite number >= 0")
         for name, outcome in self.outcomes.items():
             _outcome(name, outcome)
 
     @classmethod
     def of(cls, result: object, source: str) -> Measurement:
-        """What a function returned: a number, or a dict with `value` and optionally `cost`, or with `failed`.
+        """What a function returned: a number, or a dict with `value` and optionally `cost` and `std`, or with `failed`.
 
         Everything else in the dict is an outcome.
 
@@ -60,25 +66,25 @@ class Measurement:
         if not isinstance(result, Mapping):
             return cls(parse_number(f"the return value of {source}", result))
         if (reason := failure_text(result.get("failed"))) is not None:
-            raise EvaluationError(reason)
+            raise failed_at(reason, result)
         if "value" not in result:
             raise EvaluationError(
                 f'{source} must return a number or {{"value": number, "cost": number, "an outcome": number, ...}}, got '
                 f"{shown(result)}"
             )
-        fields = ("value", "cost", "failed")
+        fields = ("value", "cost", "std", "failed")
         outcomes = {name: _outcome(name, each) for name, each in result.items() if name not in fields}
         return replace(cls.of_fields(result), outcomes=outcomes)
 
     @classmethod
     def of_fields(cls, fields: Mapping[Any, Any]) -> Measurement:
-        """The fields `value` and, if it is there and not None, `cost`; others are ignored.
+        """The fields `value` and, if they are there and not None, `cost` and `std`; others are ignored.
 
         Raises:
             EvaluationError: if one is not valid.
         """
-        cost = fields.get("cost")
-        return cls(parse_number("value", fields["value"]), None if cost is None else parse_number("cost", cost))
+        cost, std = (None if fields.get(name) is None else parse_number(name, fields[name]) for name in ("cost", "std"))
+        return cls(parse_number("value", fields["value"]), cost, std=std)
 
 
 Evaluator = Callable[[Trial], Measurement]
@@ -92,7 +98,7 @@ Answer = Measurement | EvaluationError | SetupError
 
 
 def answer(evaluate: Evaluator, trial: Trial) -> Answer:
-    """Evaluate a trial, and return its failure as well: this is what an executor runs.
+    """Evaluate a trial, and return its failure as well.
 
     Dask runs a call again if its worker dies before the result was fetched. If the second run raised an exception, the
     future of Dask's executor would never end.
@@ -103,9 +109,16 @@ def answer(evaluate: Evaluator, trial: Trial) -> Answer:
         return error.with_traceback(None)
 
 
+def timed_answer(evaluate: Evaluator, trial: Trial) -> tuple[Answer, float]:
+    """As `answer`, with the seconds it took by the clock of where it ran: this is what an executor runs."""
+    began = time.perf_counter()
+    found = answer(evaluate, trial)
+    return found, time.perf_counter() - began
+
+
 Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
 """The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value, the measured
-cost and any outcomes, `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`."""
+cost, its standard error and any outcomes, `{"value": 1.2, "cost": 3.4, "std": 0.02, "stress": 1.5e8}`."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,9 @@ class FunctionEvaluator:
         try:
             return checked_against(trial, Measurement.of(result, "the objective"))
         except EvaluationError as error:
-            raise EvaluationError(storable(str(error))) from None
+            failure = EvaluationError(storable(str(error)))
+            failure.cost = error.cost
+            raise failure from None
 
 
 def checked_against(trial: Trial, measured: Measurement) -> Measurement:
@@ -157,6 +172,14 @@ def parse_number(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise EvaluationError(f"{name} is {number}, not a finite number")
     return number
+
+
+def failed_at(reason: str, result: object) -> EvaluationError:
+    """The failure of a run, with the cost that its result reports beside it, if that is a finite number >= 0."""
+    failure = EvaluationError(reason)
+    cost = _as_number(result.get("cost")) if isinstance(result, Mapping) else None
+    failure.cost = cost if cost is not None and 0 <= cost < math.inf else None
+    return failure
 
 
 def failure_text(failed: object) -> str | None:

@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from fidelium.errors import EvaluationError, SetupError, UnreadableResultError
-from fidelium.execution.base import Measurement
+from fidelium.execution.base import Measurement, failed_at
 from fidelium.execution.invocation import STDERR, ExitStatus, Invocation
 from fidelium.execution.output_log import last_lines
 from fidelium.execution.reasons import storable
-from fidelium.execution.result_rules import ResultRule, reported_failure
+from fidelium.execution.result_rules import ResultFile, ResultRule, reported_failure
 from fidelium.execution.run_folder import RunRequest, disk_error
 
 _ATTEMPTS = 3
@@ -48,9 +48,9 @@ def read_result(rule: ResultRule, status: ExitStatus, invocation: Invocation) ->
     reported = reported_failure(rule, folder)
     if status.code != 0:
         what = f"{_step(status, invocation)}{_exit_text(status)}"
-        raise EvaluationError(f"{what}{f': {reported}' if reported else stderr_tail(folder)}")
+        raise _failed(f"{what}{f': {reported}' if reported else stderr_tail(folder)}", rule, folder)
     if reported is not None:
-        raise EvaluationError(reported)
+        raise _failed(reported, rule, folder)
     try:
         return rule.read(folder)
     except EvaluationError as error:
@@ -82,9 +82,15 @@ def classified(
     if not stopped and request.attempt <= _ATTEMPTS and (fault := _fault(reason, folder, status)):
         return fault
     failure = type(error)(reason)
+    failure.cost = error.cost
     if isinstance(failure, UnreadableResultError):
         failure.folder = str(folder)
     return failure
+
+
+def _failed(reason: str, rule: ResultRule, folder: Path) -> EvaluationError:
+    """The failure of a run, with the cost that its result file reports."""
+    return failed_at(reason, rule.content(folder) if isinstance(rule, ResultFile) else None)
 
 
 def stderr_tail(folder: Path) -> str:

@@ -17,10 +17,13 @@ from fidelium.execution.base import Measurement, checked_against
 from fidelium.execution.command import Command
 from fidelium.execution.failures import stderr_tail
 from fidelium.execution.reasons import storable
-from fidelium.execution.result_rules import ResultFile
+from fidelium.execution.result_rules import ResultFile, ResultRule
 from fidelium.history import Trial
 
 _log = logging.getLogger("fidelium.execution")
+
+STD = "std"
+"""Among the rules of outcomes, the one that reads the standard error of the value."""
 
 
 def read_outcomes(command: Command, trial: Trial, measured: Measurement, folder: Path) -> Measurement:
@@ -33,7 +36,7 @@ def read_outcomes(command: Command, trial: Trial, measured: Measurement, folder:
         folder: the trial's folder.
 
     Raises:
-        UnreadableResultError: if the rule of a constrained outcome finds nothing.
+        UnreadableResultError: if the rule of the standard error or of a constrained outcome finds nothing.
         EvaluationError: if a constrained outcome is missing or not a finite number, or an outcome that a function
             returned has the name of a parameter.
     """
@@ -43,6 +46,9 @@ def read_outcomes(command: Command, trial: Trial, measured: Measurement, folder:
         measured = replace(measured, outcomes=kept)
     outcomes = dict(checked_against(trial, measured).outcomes)
     for name, rule in command.outcomes.items():
+        if name == STD:
+            measured = replace(measured, std=_standard_error(rule, folder))
+            continue
         try:
             outcomes[name] = rule.read(folder).value
         except EvaluationError as error:
@@ -53,6 +59,18 @@ def read_outcomes(command: Command, trial: Trial, measured: Measurement, folder:
     if (reason := failure_of(outcomes, trial.constraints)) is not None:
         raise EvaluationError(f"{_text_instead(command, trial, outcomes, folder) or reason}{stderr_tail(folder)}")
     return replace(measured, outcomes=outcomes)
+
+
+def _standard_error(rule: ResultRule, folder: Path) -> float:
+    """The standard error that a rule of its own finds.
+
+    Raises:
+        EvaluationError: if there is none: a value whose error is not known must not count as one without.
+    """
+    try:
+        return rule.read(folder).value
+    except EvaluationError as error:
+        raise type(error)(f"the standard error (std): {error}{stderr_tail(folder)}") from error
 
 
 def _text_instead(command: Command, trial: Trial, outcomes: Mapping[str, float], folder: Path) -> str | None:

@@ -139,6 +139,8 @@ class ExternalProgram:
 def _found(measured: Measurement) -> dict[str, Any]:
     """A measurement in `outcome.json`; JSON has no NaN."""
     found: dict[str, Any] = {"value": measured.value, "cost": measured.cost}
+    if measured.std is not None:
+        found["std"] = measured.std
     if measured.outcomes:
         outcomes = measured.outcomes.items()
         found["outcomes"] = {name: each if math.isfinite(each) else str(each) for name, each in outcomes}

@@ -1,8 +1,8 @@
 """Result rules: how the value of an evaluation is read from a trial's folder.
 
-The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"` and any outcomes, or
-`{"failed": "reason"}`. The
-alternatives are a table cell, a JSON path, a regular expression and a user's Python function (`python_function.py`).
+The default is `result.json` with `{"value": 1.2}` and optionally a measured `"cost"`, the standard error of the value
+`"std"` and any outcomes, or `{"failed": "reason"}`. The alternatives are a table cell, a JSON path, a regular
+expression and a user's Python function (`python_function.py`).
 With every rule, a result file whose first word is FAIL marks the evaluation as failed. Any content gives a finite
 number or a reason. A rule that finds nothing, rather than something bad, raises `UnreadableResultError`.
 """
@@ -57,7 +57,7 @@ class ResultRule(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A JSON file with `{"value": 1.2, "cost": 3.4, "stress": 1.5e8}`; the cost and outcomes are optional.
+    """A JSON file with `{"value": 1.2, "cost": 3.4, "std": 0.02, "stress": 1.5e8}`; all but the value is optional.
 
     All numbers under other names are outcomes. Texts, lists and names that no outcome may have are ignored.
     """
@@ -77,6 +77,13 @@ class ResultFile:
         if not isinstance(content, dict) or "value" not in content:
             raise UnreadableResultError(f'{self.file} must contain {{"value": number}}, got {shown(content)}')
         return replace(Measurement.of_fields(content), outcomes=_numbers_in(content))
+
+    def content(self, folder: Path) -> object:
+        """What is in the file, None if it cannot be read."""
+        try:
+            return _parse_json(self.file, _read_text(folder / self.file))
+        except EvaluationError:
+            return None
 
     def refused(self, folder: Path, name: str) -> str | None:
         """Why the outcome of this name, which was not read, is not one; None if it is not in the file."""

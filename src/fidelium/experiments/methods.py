@@ -43,6 +43,10 @@ NO_FAILURE_MODEL = "-no-failure-model"
 """Ends the name of a strategy of ours that learns nothing from failed trials, as in `dnn-mfbo-no-failure-model`."""
 
 
+MEASURED_COSTS = "-measured-costs"
+"""Ends the name of a strategy of ours whose study counts what runs really cost, as in `dnn-mfbo-measured-costs`."""
+
+
 def peer_names() -> tuple[str, ...]:
     """The names of all peers."""
     return tuple(_PEERS)
@@ -58,9 +62,14 @@ def learns_failures(name: str) -> bool:
     return not name.endswith(NO_FAILURE_MODEL)
 
 
+def measures_costs(name: str) -> bool:
+    """Whether studies with this method count what runs really cost."""
+    return name.endswith(MEASURED_COSTS)
+
+
 def without_suffix(name: str) -> str:
     """The method's name without what is a setting of the study."""
-    return name.removesuffix(NO_FAILURE_MODEL)
+    return name.removesuffix(NO_FAILURE_MODEL).removesuffix(MEASURED_COSTS)
 
 
 def check_method(name: str) -> None:

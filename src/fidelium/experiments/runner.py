@@ -26,6 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from fidelium import problems
+from fidelium.definition import DECLARED, MEASURED
 from fidelium.errors import BudgetError, EvaluationError, FideliumError, NotWorthwhileError
 from fidelium.experiments import methods
 from fidelium.experiments.machine import machine, package_versions, use_one_thread
@@ -198,6 +199,7 @@ def _new_study(problem: Problem, cell: Cell) -> Study:
         initial=None if cell.own_start and ours else {},
         constraints=problem.constraints,
         failure_model=methods.learns_failures(cell.strategy),
+        cost=MEASURED if methods.measures_costs(cell.strategy) else DECLARED,
     )
     if cell.own_start:
         return study
@@ -215,18 +217,29 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
     due = list(cell.recommendation_costs)
     seconds_left = math.inf if cell.longest is None else 60 * cell.longest
     while seconds_left > 0 and not _found_best(problem, study):
-        before = study.spent
+        before = _true_spent(problem, study)
         try:
-            trial, seconds = _timed_ask(study, cell.budget)
+            # a study that counts declared costs is told what is really left, like by someone who looks at the clock
+            trial, seconds = _timed_ask(
+                study, cell.budget if before == study.spent else study.spent + cell.budget - before
+            )
         except (BudgetError, NotWorthwhileError):
             break  # too little is left for any query, or for one of this strategy, or every listed design was run
-        _recommend_at([cost for cost in due if before <= cost < study.spent], problem, study, file)
-        due = [cost for cost in due if cost >= study.spent]
+        now = _true_spent(problem, study)
+        _recommend_at([cost for cost in due if before <= cost < now], problem, study, file)
+        due = [cost for cost in due if cost >= now]
         seconds_left -= seconds["cpu"]
         told = _run(problem, study, trial)
-        write_line(file, "query", _query(told, study, seconds) | _seen(problem, study))
+        write_line(file, "query", _query(told, problem, study, seconds) | _seen(problem, study))
     _recommend_at(due, problem, study, file)
-    return None if seconds_left > 0 else study.spent
+    return None if seconds_left > 0 else _true_spent(problem, study)
+
+
+def _true_spent(problem: Problem, study: Study) -> float:
+    """What the runs of a study really cost, whatever it counts."""
+    if problem.cost_factor is None:
+        return study.spent
+    return math.fsum(trial.cost if trial.measured_cost is None else trial.measured_cost for trial in study.trials)
 
 
 def _found_best(problem: Problem, study: Study) -> bool:
@@ -235,11 +248,12 @@ def _found_best(problem: Problem, study: Study) -> bool:
 
 
 def _run(problem: Problem, study: Study, trial: LiveTrial) -> Trial:
+    cost = None if problem.cost_factor is None else problem.cost(trial.params, trial.fidelity.name)
     try:
         value, outcomes = value_and_outcomes(problem.observe(trial.params, trial.fidelity.name))
     except EvaluationError as error:
-        return study.tell(trial, failed=str(error))
-    return study.tell(trial, value, outcomes=outcomes)
+        return study.tell(trial, failed=str(error), measured_cost=cost)
+    return study.tell(trial, value, outcomes=outcomes, measured_cost=cost)
 
 
 def _timed_ask(study: Study, budget: float) -> tuple[LiveTrial, dict[str, float]]:
@@ -249,12 +263,12 @@ def _timed_ask(study: Study, budget: float) -> tuple[LiveTrial, dict[str, float]
     return trial, {**seconds, "total": time.perf_counter() - wall, "cpu": time.process_time() - processor}
 
 
-def _query(trial: Trial, study: Study, seconds: Mapping[str, float]) -> dict[str, Any]:
+def _query(trial: Trial, problem: Problem, study: Study, seconds: Mapping[str, float]) -> dict[str, Any]:
     return {
         "number": trial.number,
         "fidelity": trial.fidelity.name,
-        "cost": trial.fidelity.cost,
-        "spent": study.spent,
+        "cost": trial.cost if problem.cost_factor is None else trial.measured_cost,
+        "spent": _true_spent(problem, study),
         "params": trial.params,
         "value": trial.value,
         "outcomes": dict(trial.outcomes),

@@ -238,7 +238,7 @@ def _seeds(given: object) -> object:
 
 def _budget(name: str, plan: Plan) -> float:
     ladder = problems.get(name).ladder
-    known = _PAPER[name][0] if name in _PAPER else 15 * ladder.target.cost
+    known = _PAPER[name][0] if name in _PAPER else 15 * ladder.target.typical_cost
     return checked_budget(ladder, plan.budget or known)
 
 

@@ -18,11 +18,13 @@ class PaddedData(eqx.Module):
         x: points of the unit cube.
         y: values.
         mask: 1 for an observation, 0 for padding.
+        noise_var: variance of each value, negative where it is to be learned; None: of all.
     """
 
     x: Float[Array, "n d"]
     y: Float[Array, " n"]
     mask: Float[Array, " n"]
+    noise_var: Float[Array, " n"] | None = None
 
 
 def bucket(count: int) -> int:

@@ -46,6 +46,12 @@ class Scale:
         half = 0.5 if max(abs(self.centre), float(np.max(np.abs(y), initial=0.0))) > _HUGE else 1.0
         return ((half * y - half * self.centre) / (half * self.spread) - self.shift) / self.scale
 
+    def inward_std(self, y: Values, std: Values) -> Values:
+        """Standard errors of values y in the model's units: by the map's slope at y. NaN stays."""
+        with np.errstate(over="ignore"):
+            slope = 1.0 if self.warp.is_identity else np.exp(self.warp.log_slope(y))
+            return std / self.spread * slope / self.scale
+
     def outward(self, z: Values) -> Values:
         """Values in the objective's units, the largest floats in the place of what is beyond them."""
         with np.errstate(over="ignore"):
@@ -86,14 +92,31 @@ def _finite(values: Values) -> Values:
     return np.clip(values, -_LARGEST, _LARGEST)
 
 
-def standardising(y: Values) -> Scale:
+def standardising(y: Values, errors: Values | None = None) -> Scale:
     """The scale that gives `y` mean 0 and standard deviation 1.
 
     Constant, single or missing values get mean 0 and are divided by their magnitude only; values that differ only by
-    rounding count as constant.
+    rounding count as constant. With standard errors, values count the less, the larger theirs is.
+
+    Args:
+        y: values.
+        errors: the standard error of each, None: they are all the same.
     """
     largest = float(np.max(np.abs(y), initial=0.0))
     if largest == 0.0:
         return Scale()
-    mean, std = float(np.mean(y / largest)), float(np.std(y / largest))
+    if errors is None or not np.any(errors > np.min(errors)):
+        mean, std = float(np.mean(y / largest)), float(np.std(y / largest))
+    else:
+        share = precision_shares(y / largest, errors / largest)
+        mean = float(share @ (y / largest))
+        std = math.sqrt(float(share @ (y / largest - mean) ** 2))
     return Scale(centre=mean * largest, spread=max((std if std > 1e-13 else 1.0) * largest, _SMALLEST))
+
+
+def precision_shares(y: Values, errors: Values) -> Values:
+    """How much each value counts, 1 / (spread^2 + error^2), as shares; the spread is that of the less noisy half."""
+    half = np.sort(errors)[(len(errors) - 1) // 2]
+    spread = max(float(np.std(y[errors <= half])), float(np.min(errors)), 1e-150)
+    weight = 1 / (1 + (np.minimum(errors / spread, 1e150)) ** 2)
+    return weight / np.sum(weight)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal, NoReturn
 
@@ -112,6 +112,20 @@ class Comparison:
         """Whether one of these parameters is in it."""
         return any(step.name in names for step in (*self.left, *self.right) if not step.count)
 
+    def given(self, columns: Columns) -> Comparison | bool:
+        """The comparison with some parameters at the values of one design; whether it holds if no other is in it.
+
+        Args:
+            columns: the values of these parameters, each `(1,)`.
+        """
+        names = (
+            {self.choice[0]} if self.choice else {s.name for s in (*self.left, *self.right) if s.name and not s.count}
+        )
+        known = {*columns.numbers, *columns.positions}
+        if names <= known:
+            return bool(self.holds(columns)[0])
+        return replace(self, left=_given(self.left, columns), right=_given(self.right, columns))
+
     def is_linear(self, names: Collection[str]) -> bool:
         """Whether both sides are linear in these parameters, whatever the others are."""
         return self.choice is None and self.symbol not in ("==", "!=") and _degree(self, names) <= 1
@@ -169,6 +183,18 @@ class Constraint:
         """Where all comparisons hold."""
         return np.logical_and.reduce([comparison.holds(columns) for comparison in self.comparisons])
 
+    def given(self, columns: Columns) -> Constraint | None:
+        """The constraint with some parameters at the values of one design, without what holds then; None if it cannot.
+
+        Args:
+            columns: the values of these parameters, each `(1,)`.
+        """
+        parts = [comparison.given(columns) for comparison in self.comparisons]
+        known = {*columns.numbers, *columns.positions}
+        left = tuple(part for part in parts if isinstance(part, Comparison))
+        names = tuple(name for name in self.names if name not in known)
+        return None if any(part is False for part in parts) else Constraint(self.text, left, names)
+
     def sides(self, columns: Columns) -> str:
         """The constraint with the numbers of the first design: "3 < 2"."""
         first, values = self.comparisons[0], []
@@ -186,6 +212,33 @@ class Constraint:
             )
             + (texts[-1])
         )
+
+
+def _given(steps: tuple[Step, ...], columns: Columns) -> tuple[Step, ...]:
+    """The steps with numbers in place of some parameters."""
+    return tuple(
+        Step("", float(columns.numbers[step.name][0])) if not step.count and step.name in columns.numbers else step
+        for step in steps
+    )
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Parsed arithmetic of parameters, such as "1 + 0.01 * cells".
+
+    Args:
+        text: as the user wrote it.
+        steps: that compute it.
+        names: the parameters in it.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+
+    def values(self, columns: Columns) -> Values:
+        """The value for every design, NaN where it cannot be computed."""
+        return evaluate(self.steps, columns)
 
 
 def evaluate(steps: Sequence[Step], columns: Columns) -> Values:
@@ -269,7 +322,25 @@ def parse(text: object, variables: Mapping[str, Variable]) -> Constraint:
     return _Parser(text, list(_tokens(text)), variables).constraint()
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def parse_arithmetic(text: str, variables: Mapping[str, Variable]) -> Arithmetic:
+    """The arithmetic that a text says.
+
+    Args:
+        text: such as "1 + 0.01 * cells".
+        variables: the parameters by name.
+
+    Raises:
+        SpaceError: if the text is not arithmetic of parameters that are numbers; the message quotes it.
+    """
+    if len(text) > LONGEST:
+        raise SpaceError(f"an expression has at most {LONGEST} characters, got {len(text)}: {text[:40]!r}...")
+    return _Parser(text, list(_tokens(text, _EXPRESSION)), variables, what=_EXPRESSION).arithmetic()
+
+
+_CONSTRAINT, _EXPRESSION = "constraint", "expression"
+
+
+def _tokens(text: str, what: str = _CONSTRAINT) -> Iterator[tuple[str, str]]:
     """Kind and text of each token; the last is ("end", "")."""
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -277,7 +348,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         if found is None:
             rest = text[position:].lstrip()
             advice = f"; {_ADVICE[rest[0]]}" if rest[0] in _ADVICE else ""
-            raise SpaceError(f"constraint {text!r}: unexpected {rest[:1]!r}{advice}")
+            raise SpaceError(f"{what} {text!r}: unexpected {rest[:1]!r}{advice}")
         assert found.lastgroup is not None
         yield found.lastgroup, found[found.lastgroup]
         position = found.end()
@@ -294,6 +365,7 @@ class _Parser:
     at: int = 0
     depth: int = 0
     names: dict[str, None] = field(default_factory=dict)  # in the order of their appearance
+    what: str = _CONSTRAINT
 
     def constraint(self) -> Constraint:
         sides, symbols = [self._side()], list[str]()
@@ -309,6 +381,21 @@ class _Parser:
         pairs = zip(sides, symbols, sides[1:], strict=False)
         return Constraint(self.text, tuple(self._comparison(*pair) for pair in pairs), tuple(self.names))
 
+    def arithmetic(self) -> Arithmetic:
+        steps = self._side()
+        if self._next[0] != "end":
+            self._fail(f"unexpected {self._next[1]!r}{self._advice(self._next[1])}")
+        for step in steps:
+            if isinstance(step, str):
+                self._fail(f"the text {step!r} is not a number")
+            elif step.name and not step.count and not self.variables[step.name].is_number:
+                self._fail(
+                    f"{step.name!r} is categorical and its choices are not numbers, so it cannot be computed with"
+                )
+        if not self.names:
+            self._fail("it has no parameter in it; write the number without quotes")
+        return Arithmetic(self.text, tuple(step for step in steps if isinstance(step, Step)), tuple(self.names))
+
     @property
     def _next(self) -> tuple[str, str]:
         return self.tokens[self.at]
@@ -323,7 +410,7 @@ class _Parser:
         return self._take()[1] if kind == "symbol" and token in symbols else None
 
     def _fail(self, problem: str) -> NoReturn:
-        raise SpaceError(f"constraint {self.text!r}: {problem}")
+        raise SpaceError(f"{self.what} {self.text!r}: {problem}")
 
     @staticmethod
     def _advice(token: str) -> str:

@@ -78,7 +78,7 @@ def _contours(problem: Problem, design: Params) -> go.Figure:
         panel = Panel(2 * m + 1, (m * width, (m + 0.75) * width), (0, 1))
         _add_landscape(figure, panel, problem, m)
         _mark(figure, panel, problem, design)
-        add_heading(figure, f"{rung.name} (cost {rung.cost:g})", x=panel.x[0])
+        add_heading(figure, f"{rung.name} (cost {rung.typical_cost:g})", x=panel.x[0])
     return figure
 
 

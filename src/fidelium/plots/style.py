@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from fidelium.costs.declared import formula_text
 from fidelium.fidelity import FidelityLadder
 from fidelium.history import Trial
 from fidelium.problems import Problem
@@ -46,11 +47,13 @@ class FidelityStyle:
 def fidelity_styles(ladder: FidelityLadder) -> tuple[FidelityStyle, ...]:
     """The style of each fidelity, low to high."""
     cheap = [
-        FidelityStyle(f"{rung.name} (cost {rung.cost:g})", _CHEAP[m % len(_CHEAP)], _SYMBOLS[m % len(_SYMBOLS)])
+        FidelityStyle(
+            f"{rung.name} (cost {formula_text(rung.cost)})", _CHEAP[m % len(_CHEAP)], _SYMBOLS[m % len(_SYMBOLS)]
+        )
         for m, rung in enumerate(ladder[:-1])
     ]
     target = ladder.target
-    return (*cheap, FidelityStyle(f"{target.name} (cost {target.cost:g}, target)", _TARGET, "diamond"))
+    return (*cheap, FidelityStyle(f"{target.name} (cost {formula_text(target.cost)}, target)", _TARGET, "diamond"))
 
 
 def translucent(colour: str, alpha: float) -> str:

@@ -52,6 +52,7 @@ class Problem:
         noise: standard deviation of a value at each fidelity, low to high; None: no noise.
         constraints: on the outcomes at the target, as texts; a function then returns a dict of "value" and outcomes.
         fails: whether a function raises `EvaluationError` for some designs.
+        cost_factor: what a run of a design really costs, in units of the fidelity's cost, and reports; None: that cost.
 
     Raises:
         SettingError: if there is not one function per fidelity (and one finite noise >= 0, if there are any), the
@@ -74,6 +75,7 @@ class Problem:
     noise: tuple[float, ...] | None = None
     constraints: tuple[str, ...] = ()
     fails: bool = False
+    cost_factor: Callable[[Params], float] | None = None
 
     def __post_init__(self) -> None:
         if len(self.functions) != len(self.ladder):
@@ -148,9 +150,23 @@ class Problem:
         error = self.noise[self.ladder.index(fidelity_name)] * float(generator.normal())
         return {**found, "value": found["value"] + error} if isinstance(found, dict) else found + error
 
+    def cost(self, params: Mapping[str, Any], fidelity_name: str) -> float:
+        """What a run of a design really costs.
+
+        Raises:
+            SpaceError: if the parameters are not a design of the space.
+            FidelityError: if the ladder has no fidelity of that name.
+        """
+        declared = self.ladder.costs[self.ladder.index(fidelity_name)]
+        return declared if self.cost_factor is None else declared * self.cost_factor(self.space.validate(params))
+
     def __call__(self, params: Mapping[str, Any], fidelity: Fidelity) -> Returned:
         """The objective as a study calls it."""
-        return self.observe(params, fidelity.name)
+        found = self.observe(params, fidelity.name)
+        if self.cost_factor is None:
+            return found
+        whole = found if isinstance(found, dict) else {"value": found}
+        return {**whole, "cost": self.cost(params, fidelity.name)}
 
 
 def value_and_outcomes(result: Returned) -> tuple[float, dict[str, float]]:

@@ -6,10 +6,10 @@ SQLAlchemy is imported for a database only, and Alembic for an upgrade only.
 from __future__ import annotations
 
 from fidelium.errors import StorageError
-from fidelium.storage.base import Action, Result, Storage, StudyStore
+from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore
 from fidelium.storage.memory import MemoryStorage
 
-__all__ = ["Action", "Result", "Storage", "StudyStore", "open_storage", "schema_version", "upgrade"]
+__all__ = ["Action", "Annotation", "Result", "Storage", "StudyStore", "open_storage", "schema_version", "upgrade"]
 
 
 def open_storage(url: str | None) -> Storage:

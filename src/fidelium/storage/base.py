@@ -5,11 +5,14 @@ the storage allows it, machines may use the same study at the same time, each th
 
 **Numbers.** Trials are numbered 0, 1, 2, ... without gaps, and deleted only with their study. An object that refers to
 a deleted study raises `StorageError`, even if there is a new study of the same name. The parameters and the fidelity of
-a trial never change, nor does its cost: what the study was charged when it was added.
+a trial never change, nor does its cost: what the study was charged when it was added. Where the definition says that
+costs are measured, that is what is expected of it, and its end replaces it, in the same transaction, by what was
+measured in all its attempts (`finish`, `requeue`, `amend`); if nothing was measured, it stays.
 
-**What people change.** A person may exclude a finished trial and restore it, queue one again, enter the value of one
-that failed (`amend`), and change the definition of the study (`redefine`). Each of them is recorded in the same
-transaction, with who, when and why (`changes`), and the record is deleted only with the study. An object keeps the
+**What people change.** A person may add trials to the queue (`enqueue`), exclude a finished trial and restore it,
+queue one again, enter the value of one that failed (`amend`), give it a note, tags or another priority (`annotate`),
+and change the definition of the study (`redefine`). Each of them is recorded in the same transaction, with who, when
+and why (`changes`), and the record is deleted only with the study. An object keeps the
 definition that the study had when it was opened, or that was given to its own `redefine`, and its trials have the
 fidelities and constraints of this definition; other objects that are open continue with theirs. (In memory all share
 one object.)
@@ -28,12 +31,13 @@ to a person or a script, for as long as they like.
 **What is atomic.** Every method succeeds or changes nothing, and all of them happen one after another: two calls of
 `claim` never return the same trial, two of `add` never use the same number, and what `trials` returns is the state at
 one moment, never older than what the same object returned before. The budget holds by construction: a trial that does
-not fit is refused by the `add` itself.
+not fit is refused by the `add` itself. A queued trial that was never started reserves its cost, if the budget pays for
+it after those that are started before it; else it waits for a larger budget, and reserves nothing.
 
-**What is durable.** When `create`, `add`, `claim`, `finish`, `requeue`, `recover`, `amend` or `redefine` returns, its
-effect is on disk (or with the database server) and survives the end of the process or of the machine. Heartbeats and
-turns need not. An error means that nothing has changed; the one exception is a server lost while it writes
-(`UnsureError`). The storage in memory lives as long as its process.
+**What is durable.** When `create`, `add`, `enqueue`, `claim`, `finish`, `requeue`, `recover`, `amend`, `annotate`,
+`note_stop` or `redefine` returns, its effect is on disk (or with the database server) and survives the end of the
+process or of the machine. Heartbeats and turns need not. An error means that nothing has changed; the one exception is
+a server lost while it writes (`UnsureError`). The storage in memory lives as long as its process.
 
 **Times** are seconds since 1970 by the storage's clock: the server's for a database server, this machine's otherwise.
 The clock may be set back: a turn or a heartbeat that then lies in the future does not outlast its length.
@@ -43,7 +47,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -63,7 +67,8 @@ class Result:
         state: done or failed.
         value: the finite value of a done trial, in the user's units.
         reason: why it failed.
-        measured_cost: the actual cost that the simulator reports, finite; recorded, not counted.
+        measured_cost: the actual cost, finite: what a trial costs where the study counts measured costs, else recorded
+            only.
         outcomes: what else a done trial gave, finite numbers by name.
         std: standard error of a done trial's value, if the simulator says it.
 
@@ -118,6 +123,12 @@ def never(worker: str) -> bool:
     return False
 
 
+def always(trial: Trial) -> bool:
+    """Any trial will do."""
+    del trial
+    return True
+
+
 class Action(StrEnum):
     """What a person can do to a trial afterwards."""
 
@@ -125,6 +136,15 @@ class Action(StrEnum):
     RESTORE = "restore"
     RETRY = "retry"
     CORRECT = "correct"
+
+
+class Annotation(StrEnum):
+    """What a person can write on a trial."""
+
+    NOTE = "note"
+    TAG = "tag"
+    UNTAG = "untag"
+    PRIORITISE = "prioritise"
 
 
 @runtime_checkable
@@ -169,14 +189,38 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def claim(self, worker: str | None) -> Trial | None:
+    def enqueue(self, trials: Sequence[Trial], who: str, budget: float = math.inf) -> tuple[Trial, ...]:
+        """Add queued trials, all or none, and record who did it.
+
+        Args:
+            trials: in the order in which they are added; the storage gives them the next numbers.
+            who: who does it, at most 255 characters.
+            budget: what all trials together, these included, may cost.
+
+        Returns:
+            The trials as stored.
+
+        Raises:
+            BudgetError: if they cost more than what is left of the budget; nothing changes.
+            SettingError: if a priority, a note or a tag is not valid.
+            StorageError: if a parameter's value cannot be stored.
+        """
+        ...
+
+    @abstractmethod
+    def claim(
+        self, worker: str | None, budget: float = math.inf, accepts: Callable[[Trial], bool] = always
+    ) -> Trial | None:
         """Start the queued trial of the highest priority, the first of several, as this worker's next attempt.
 
         Args:
             worker: the worker, which sends heartbeats from now on; None for a person or a script, who sends none.
+            budget: what all trials together may cost. One that was never started and waits for a larger budget is
+                passed over; one that was started before is paid for.
+            accepts: which trials may be started; it may be called more than once.
 
         Returns:
-            The trial, or None if none is queued.
+            The trial, or None if no such trial is queued.
         """
         ...
 
@@ -193,13 +237,17 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
         """Queue a running trial again.
 
         Args:
             number: the trial's number.
             attempt: the attempt that is given up.
             reason: why; kept until the trial is restarted.
+            measured_cost: what the attempt took, if the study shall pay for it; it does where costs are measured, in
+                addition to the attempts to come.
 
         Raises:
             TrialError: as `finish`.
@@ -214,9 +262,10 @@ class StudyStore(Protocol):
 
         - exclude: a finished trial no longer counts as an observation.
         - restore: an excluded trial counts again.
-        - retry: a failed, lost or excluded trial is queued again, at no further cost; its value and its outcomes are
-          forgotten.
-        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value.
+        - retry: a failed, lost or excluded trial is queued again; its value and its outcomes are forgotten. It costs
+          nothing further, except where costs are measured: then it costs what all its attempts take.
+        - correct: a failed or lost trial, or a queued one that was started before, is done with the given value. Where
+          costs are measured it costs what the result says, or else what was measured before.
 
         Args:
             number: the trial's number.
@@ -231,6 +280,32 @@ class StudyStore(Protocol):
         Raises:
             TrialError: if there is no such trial, or it is in a state in which this cannot be done; nothing changes.
             ObservationError: if the result is missing, or not a done one.
+        """
+        ...
+
+    @abstractmethod
+    def annotate(self, number: int, annotation: Annotation, text: str, who: str) -> Trial:
+        """Write on a trial, in whatever state it is, and record who did it.
+
+        - note: the text replaces the trial's note; an empty one removes it.
+        - tag: the trial gets this tag.
+        - untag: it loses this tag.
+        - prioritise: the queued trial gets this priority, a whole number.
+
+        Nothing is recorded if nothing changes: the trial has this note, this tag or this priority already.
+
+        Args:
+            number: the trial's number.
+            annotation: what to write.
+            text: the note, the tag, or the priority in digits.
+            who: who does it, at most 255 characters.
+
+        Returns:
+            The trial as stored.
+
+        Raises:
+            TrialError: if there is no such trial, it has no such tag, or is to get a priority and is not queued.
+            SettingError: if the text is not a valid note, tag or priority.
         """
         ...
 
@@ -252,8 +327,18 @@ class StudyStore(Protocol):
         ...
 
     @abstractmethod
+    def note_stop(self, who: str, reason: str) -> None:
+        """Record in `changes` that a rule has stopped the study before its budget was spent.
+
+        Args:
+            who: the worker that stopped, at most 255 characters.
+            reason: the rule that stopped it.
+        """
+        ...
+
+    @abstractmethod
     def changes(self) -> tuple[Change, ...]:
-        """Everything that people have changed afterwards, oldest first."""
+        """Everything that people have changed afterwards, and the stops that were noted, oldest first."""
         ...
 
     @abstractmethod

@@ -6,13 +6,13 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial, TrialState
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Result, never
+from fidelium.storage.base import Action, Annotation, Result, always, never
 from fidelium.storage.serialise import bounded_reason, checked_name, unknown_study
 
 Clock = Callable[[], float]
@@ -54,26 +54,42 @@ class MemoryStudy:
             self._check_is_there()
             if not transitions.is_next(trial, len(self._trials)):
                 return None
-            transitions.check_budget(trial, Counter(each.cost for each in self._trials), budget)
+            transitions.check_budget(trial, self._committed(budget), budget)
             self._trials.append(transitions.entered(trial, self._definition, alive, self._clock()))
             return self._trials[-1]
 
-    def claim(self, worker: str | None) -> Trial | None:
+    def enqueue(self, trials: Sequence[Trial], who: str, budget: float = math.inf) -> tuple[Trial, ...]:
+        checked_name(who, "the name of who adds a trial")
+        with self._lock:
+            self._check_is_there()
+            count, now = len(self._trials), self._clock()
+            added = transitions.enqueued(trials, count, self._committed(budget), budget, self._definition)
+            self._trials += added
+            self._changes += [transitions.enqueue_record(trial, who, now) for trial in added]
+            return tuple(added)
+
+    def claim(
+        self, worker: str | None, budget: float = math.inf, accepts: Callable[[Trial], bool] = always
+    ) -> Trial | None:
         if worker is not None:
             checked_name(worker, "a worker's name")
         with self._lock:
             self._check_is_there()
             queued = [trial for trial in self._trials if trial.state is TrialState.QUEUED]
-            first = max(queued, key=lambda trial: trial.priority, default=None)  # of equal ones, the first
+            first = transitions.first_to_start(queued, self._started_costs(), budget, accepts) if queued else None
             return None if first is None else self._save(transitions.claimed(first, worker, self._clock()))
 
     def finish(self, number: int, attempt: int, result: Result) -> Trial:
         with self._lock:
-            return self._save(transitions.ended(self._owned(number, attempt), result, self._clock()))
+            measured = self._definition.measures_costs
+            return self._save(transitions.ended(self._owned(number, attempt), result, self._clock(), measured=measured))
 
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
         with self._lock:
-            return self._save(transitions.given_back(self._owned(number, attempt), reason))
+            cost = measured_cost if self._definition.measures_costs else None
+            return self._save(transitions.given_back(self._owned(number, attempt), reason, cost))
 
     def amend(
         self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
@@ -82,9 +98,21 @@ class MemoryStudy:
         with self._lock:
             self._check_is_there()
             trial, now = transitions.known(self._found(number), number, len(self._trials)), self._clock()
-            amended = transitions.amended(trial, action, reason, result, now)
+            measured = self._definition.measures_costs
+            amended = transitions.amended(trial, action, reason, result, now, measured=measured)
             self._changes.append(transitions.change_record(trial, action, who, reason, now))
             return self._save(amended)
+
+    def annotate(self, number: int, annotation: Annotation, text: str, who: str) -> Trial:
+        checked_name(who, "the name of who writes on a trial")
+        with self._lock:
+            self._check_is_there()
+            trial = transitions.known(self._found(number), number, len(self._trials))
+            written = transitions.annotated(trial, annotation, text)
+            if written != trial:
+                record = transitions.annotation_record(trial, written, annotation, who, text, self._clock())
+                self._changes.append(record)
+            return self._save(written)
 
     def redefine(self, definition: StudyDefinition, who: str, reason: str | None = None) -> None:
         checked_name(who, "the name of who changes a study")
@@ -96,6 +124,12 @@ class MemoryStudy:
             self._trials = [transitions.redefined(each, definition) for each in self._trials]
             self._definition = definition
             self._changes.append(Change(self._clock(), who, "redefine", None, bounded_reason(reason) or ""))
+
+    def note_stop(self, who: str, reason: str) -> None:
+        checked_name(who, "a worker's name")
+        with self._lock:
+            self._check_is_there()
+            self._changes.append(transitions.stop_record(who, reason, self._clock()))
 
     def changes(self) -> tuple[Change, ...]:
         with self._lock:
@@ -140,6 +174,13 @@ class MemoryStudy:
         """Mark the study as deleted: every further call raises."""
         with self._lock:
             self._deleted = True
+
+    def _started_costs(self) -> Counter[float]:
+        return Counter(each.cost for each in self._trials if not each.is_unstarted)
+
+    def _committed(self, budget: float) -> Mapping[float, int]:
+        unstarted = [each for each in self._trials if each.is_unstarted]
+        return transitions.committed(self._started_costs(), unstarted, budget)
 
     def _owned(self, number: int, attempt: int) -> Trial:
         self._check_is_there()

@@ -15,7 +15,8 @@ import numpy as np
 
 from fidelium.catalogue import Catalogue
 from fidelium.constraints import OutcomeConstraint
-from fidelium.definition import StudyDefinition
+from fidelium.costs.declared import StoredCost, formula_text
+from fidelium.definition import DECLARED, StudyDefinition
 from fidelium.errors import FideliumError, StorageError, UnknownNameError
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.history import Direction
@@ -118,7 +119,7 @@ def definition_text(definition: StudyDefinition) -> str:
     return _exact_json(
         {
             "parameters": [[name, _described(name, each)] for name, each in definition.space.parameters.items()],
-            "fidelities": [[rung.name, rung.cost] for rung in definition.ladder],
+            "fidelities": [[rung.name, _stored_cost(rung)] for rung in definition.ladder],
             "direction": str(definition.direction),
             "strategy": definition.strategy_name,
             "seed": int(definition.seed),
@@ -130,6 +131,7 @@ def definition_text(definition: StudyDefinition) -> str:
             **({"constraints": [_limits(each) for each in definition.constraints]} if definition.constraints else {}),
             **({} if definition.failures_teach else {"failures_teach": False}),
             **({} if definition.timeouts_teach else {"timeouts_teach": False}),
+            **({"cost": definition.cost} if definition.measures_costs else {}),
         }
     )
 
@@ -138,12 +140,12 @@ def definition_of(name: str, text: str) -> StudyDefinition:
     """The inverse of `definition_text`; choices come back as a tuple, an unknown strategy as a `StoredStrategy`."""
     fields = json.loads(text)
     strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
+    parameters = {key: _parameter(each) for key, each in fields["parameters"]}
+    space = SearchSpace(parameters, tuple(fields.get("parameter_constraints", ())))
+    rungs = tuple(Fidelity(key, _cost(cost)) for key, cost in fields["fidelities"])
     return StudyDefinition(
-        space=SearchSpace(
-            {key: _parameter(each) for key, each in fields["parameters"]},
-            tuple(fields.get("parameter_constraints", ())),
-        ),
-        ladder=FidelityLadder(tuple(Fidelity(key, cost) for key, cost in fields["fidelities"])),
+        space=space,
+        ladder=FidelityLadder(rungs).priced(space),
         direction=Direction(fields["direction"]),
         strategy=strategy,
         strategy_options=options,
@@ -157,7 +159,19 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         ),
         failures_teach=bool(fields.get("failures_teach", True)),
         timeouts_teach=bool(fields.get("timeouts_teach", True)),
+        cost=str(fields.get("cost", DECLARED)),
     )
+
+
+def _stored_cost(rung: Fidelity) -> Any:
+    """The declared cost: a number, an expression, or a function's name and typical value."""
+    if isinstance(rung.cost, (int, float, str)):
+        return rung.cost
+    return {"function": formula_text(rung.cost), "typical": rung.typical_cost}
+
+
+def _cost(stored: Any) -> Any:
+    return StoredCost(str(stored["function"]), float(stored["typical"])) if isinstance(stored, dict) else stored
 
 
 def _limits(constraint: OutcomeConstraint) -> list[Any]:

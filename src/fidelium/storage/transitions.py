@@ -5,7 +5,8 @@ Every storage uses these, so that trials behave the same everywhere; a storage a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from fidelium.definition import StudyDefinition
@@ -13,8 +14,13 @@ from fidelium.errors import BudgetError, ObservationError, SettingError, TrialEr
 from fidelium.fidelity import Fidelity
 from fidelium.history import Change, Trial, TrialState
 from fidelium.numbers import exact_sum, remainder
-from fidelium.storage.base import Action, Result
+from fidelium.snapshot import reserving
+from fidelium.storage.annotations import checked_note, checked_priority, checked_tag, parsed_priority
+from fidelium.storage.base import Action, Annotation, Result
 from fidelium.storage.serialise import bounded_reason, checked_name
+
+ENQUEUE, STOP = "enqueue", "stop"
+"""What a `Change` calls a trial that was added to the queue, and a rule that stopped the study."""
 
 _CLOCK_STEP = 1.0
 """Seconds by which a clock may be set back in daily life without a turn being taken for an old one."""
@@ -50,6 +56,43 @@ def check_budget(trial: Trial, counts: Mapping[float, int], budget: float) -> No
         )
 
 
+def fits(counts: Mapping[float, int], budget: float) -> bool:
+    """Whether the budget pays for trials of these costs."""
+    return remainder(budget, exact_sum(counts)) >= 0
+
+
+def committed(counts: Mapping[float, int], unstarted: Sequence[Trial], budget: float) -> Mapping[float, int]:
+    """How many trials of each cost count against a budget: those that wait for a larger one do not.
+
+    Args:
+        counts: the trials that were started or given.
+        unstarted: the queued trials that were never started.
+        budget: what all may cost together.
+    """
+    reserved = Counter(trial.cost for trial in reserving(unstarted, exact_sum(counts), budget))
+    return Counter(counts) + reserved if reserved else counts
+
+
+def first_to_start(
+    queued: Sequence[Trial], counts: Mapping[float, int], budget: float, accepts: Callable[[Trial], bool]
+) -> Trial | None:
+    """The queued trial to start next; None if there is none that is accepted and paid for.
+
+    Args:
+        queued: all of them.
+        counts: how many of all other trials, and of those queued again, there are of each cost.
+        budget: what all may cost together.
+        accepts: which trials may be started.
+    """
+    paid = {trial.number for trial in reserving(filter(_is_unstarted, queued), exact_sum(counts), budget)}
+    may = [trial for trial in queued if (trial.attempt or trial.number in paid) and accepts(trial)]
+    return min(may, key=lambda trial: (-trial.priority, trial.number), default=None)
+
+
+def _is_unstarted(trial: Trial) -> bool:
+    return trial.is_unstarted
+
+
 def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float) -> Trial:
     """A trial as it is when it is added to a study.
 
@@ -61,6 +104,9 @@ def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float
     fresh = replace(trial, params=dict(trial.params), outcomes=given, started=None, heartbeat=None, finished=None)
     fresh = replace(fresh, excluded=False, constraints=definition.constraints)
     fresh = charged(fresh, trial.fidelity, trial.cost)
+    if trial.note is not None or trial.tags or trial.priority:
+        tags = tuple(dict.fromkeys(map(checked_tag, trial.tags)))
+        fresh = replace(fresh, priority=checked_priority(trial.priority), note=checked_note(trial.note), tags=tags)
     if trial.worker is not None:
         checked_name(trial.worker, "a worker's name")
     if trial.state is TrialState.QUEUED:
@@ -71,7 +117,8 @@ def entered(trial: Trial, definition: StudyDefinition, beating: bool, now: float
         return replace(unknown, attempt=1, started=now, heartbeat=heartbeat)
     if trial.state is TrialState.LOST:
         return replace(fresh, value=None, reason=bounded_reason(trial.reason), std=None, finished=now)
-    return ended(fresh, Result(trial.state, trial.value, trial.reason, trial.measured_cost, given, trial.std), now)
+    result = Result(trial.state, trial.value, trial.reason, trial.measured_cost, given, trial.std)
+    return ended(replace(fresh, measured_cost=None), result, now, measured=definition.measures_costs)
 
 
 def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
@@ -82,7 +129,7 @@ def redefined(trial: Trial, definition: StudyDefinition) -> Trial:
 
 def charged(trial: Trial, fidelity: Fidelity, cost: float) -> Trial:
     """A trial at a fidelity as it is defined now, with what the study paid for it."""
-    now = trial.given or cost == fidelity.cost
+    now = trial.given or (not fidelity.depends_on_design and cost == fidelity.cost)
     return replace(trial, fidelity=fidelity, charged=None if now else cost)
 
 
@@ -114,23 +161,52 @@ def alive(trial: Trial, now: float) -> Trial:
     return replace(trial, heartbeat=now)
 
 
-def ended(trial: Trial, result: Result, now: float) -> Trial:
-    """A trial whose evaluation has ended."""
+def ended(trial: Trial, result: Result, now: float, *, measured: bool = False) -> Trial:
+    """A trial whose evaluation has ended.
+
+    Args:
+        trial: the trial.
+        result: how it ended.
+        now: the time.
+        measured: whether it costs what was measured, earlier attempts included; what was expected if that is not known.
+    """
+    cost = _number(result.measured_cost)
+    if measured:
+        trial, cost = _paid(trial, cost)
     return replace(
         trial,
         state=result.state,
         value=_number(result.value),
         reason=bounded_reason(result.reason),
-        measured_cost=_number(result.measured_cost),
+        measured_cost=cost,
         outcomes={name: float(value) + 0.0 for name, value in result.outcomes.items()},
         std=_number(result.std),
         finished=now,
     )
 
 
-def given_back(trial: Trial, reason: str | None) -> Trial:
-    """A running trial, queued again."""
+def given_back(trial: Trial, reason: str | None, measured_cost: float | None = None) -> Trial:
+    """A running trial, queued again.
+
+    Args:
+        trial: the trial.
+        reason: why.
+        measured_cost: what the attempt took that is given up, if the study pays for it: this is kept, and added to what
+            is expected of the next attempt.
+    """
+    if measured_cost is not None:
+        trial = charged(trial, trial.fidelity, trial.cost + measured_cost)
+        trial = replace(trial, measured_cost=_number((trial.measured_cost or 0.0) + measured_cost))
     return replace(trial, state=TrialState.QUEUED, heartbeat=None, reason=bounded_reason(reason))
+
+
+def _paid(trial: Trial, cost: float | None) -> tuple[Trial, float | None]:
+    """A trial with what the study pays for it, and what all its attempts took, if the last one took `cost`."""
+    before = trial.measured_cost
+    if cost is None or trial.given:
+        return trial, before if cost is None else cost
+    total = (before or 0.0) + cost
+    return charged(trial, trial.fidelity, total), total
 
 
 def is_abandoned(trial: Trial, silent_for: float, dead: Collection[str], now: float) -> bool:
@@ -192,8 +268,13 @@ def owned(trial: Trial | None, number: int, attempt: int, count: int) -> Trial:
     return trial
 
 
-def amended(trial: Trial, action: Action, reason: str | None, result: Result | None, now: float) -> Trial:
+def amended(
+    trial: Trial, action: Action, reason: str | None, result: Result | None, now: float, *, measured: bool = False
+) -> Trial:
     """A trial that a person has changed.
+
+    Where costs are measured, one that is run again keeps what it took, and as much again is reserved, at least what is
+    declared; a corrected one costs what the result says, or else what it took.
 
     Raises:
         TrialError: if it is in a state in which this cannot be done.
@@ -204,9 +285,16 @@ def amended(trial: Trial, action: Action, reason: str | None, result: Result | N
     check_amendable(trial, action)
     if action is Action.RETRY:
         again = replace(trial, value=None, measured_cost=None, outcomes={}, std=None, finished=None, excluded=False)
+        if measured and trial.measured_cost is not None:
+            reserved = max(trial.measured_cost, trial.fidelity.cost_of(trial.params))
+            again = charged(again, trial.fidelity, reserved)
+            return given_back(again, reason or None, trial.measured_cost)
         return given_back(again, reason or None)
     if action is Action.CORRECT and result is not None:
-        return ended(trial, result, now)
+        if measured and result.measured_cost is None and trial.measured_cost is not None:
+            result = replace(result, measured_cost=trial.measured_cost)
+        fresh = replace(trial, measured_cost=None) if measured else trial
+        return ended(fresh, result, now, measured=measured)
     return replace(trial, excluded=action is Action.EXCLUDE)
 
 
@@ -251,6 +339,77 @@ def change_record(before: Trial, action: Action, who: str, reason: str | None, n
         because = f": {before.reason}" if before.reason else ""
         texts.append(f"[before: {before.state}{value}{because}]")
     return Change(now, who, action.value, before.number, bounded_reason(" ".join(texts)) or "")
+
+
+def enqueued(
+    trials: Sequence[Trial], count: int, counts: Mapping[float, int], budget: float, definition: StudyDefinition
+) -> list[Trial]:
+    """Trials as they are when a person adds them to the queue of a study.
+
+    Args:
+        trials: to be added, in this order.
+        count: how many trials the study has.
+        counts: how many trials of each cost count against the budget.
+        budget: what all trials together may cost.
+        definition: of the study.
+
+    Raises:
+        BudgetError: if one of them costs more than what is left.
+        SettingError: if a priority, a note or a tag is not valid.
+    """
+    added: list[Trial] = []
+    for number, trial in enumerate(trials, count):
+        check_budget(trial, counts, budget)
+        counts = Counter(counts) + Counter([trial.cost])
+        added.append(entered(replace(trial, number=number, state=TrialState.QUEUED), definition, False, 0.0))
+    return added
+
+
+def enqueue_record(trial: Trial, who: str, now: float) -> Change:
+    """The record of a trial that a person added to the queue."""
+    more = f", priority {trial.priority}" if trial.priority else ""
+    note = f": {trial.note}" if trial.note else ""
+    return Change(now, who, ENQUEUE, trial.number, bounded_reason(f"at {trial.fidelity.name}{more}{note}") or "")
+
+
+def annotated(trial: Trial, annotation: Annotation, text: str) -> Trial:
+    """A trial that a person has written on; the same if nothing changes.
+
+    Raises:
+        TrialError: if it has no such tag, or is to get a priority and is not queued.
+        SettingError: if the text is not a valid note, tag or priority.
+    """
+    if annotation is Annotation.NOTE:
+        return replace(trial, note=checked_note(text))
+    if annotation is Annotation.PRIORITISE:
+        if trial.state is not TrialState.QUEUED:
+            raise TrialError(
+                f"cannot prioritise trial {trial.number}: it is {trial.state}, and only queued trials wait for their "
+                "turn; nothing was changed"
+            )
+        return replace(trial, priority=checked_priority(parsed_priority(text)))
+    tag = checked_tag(text)
+    if annotation is Annotation.TAG:
+        return trial if tag in trial.tags else replace(trial, tags=(*trial.tags, tag))
+    if tag not in trial.tags:
+        has = ", ".join(map(repr, trial.tags)) or "none"
+        raise TrialError(f"trial {trial.number} has no tag {tag!r}; it has {has}; nothing was changed")
+    return replace(trial, tags=tuple(each for each in trial.tags if each != tag))
+
+
+def annotation_record(before: Trial, after: Trial, annotation: Annotation, who: str, text: str, now: float) -> Change:
+    """The record of what a person wrote on a trial; it keeps what is overwritten."""
+    if annotation is Annotation.NOTE:
+        old = f"[before: {before.note}]" if before.note else ""
+        text = " ".join(part for part in (after.note or "removed", old) if part)
+    elif annotation is Annotation.PRIORITISE:
+        text = f"{after.priority} [before: {before.priority}]"
+    return Change(now, who, annotation.value, before.number, bounded_reason(text) or "")
+
+
+def stop_record(who: str, reason: str, now: float) -> Change:
+    """The record of a rule that has stopped the study."""
+    return Change(now, who, STOP, None, bounded_reason(reason) or "")
 
 
 def check_redefinition(stored: StudyDefinition, new: StudyDefinition) -> None:

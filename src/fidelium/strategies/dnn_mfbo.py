@@ -6,6 +6,7 @@ docs/deviations.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,7 +80,8 @@ class DnnMfbo:
             posterior = self._fit(history, self.steady or fit_key)
             posterior = condition_on_unseen(posterior, history, pending)  # queries still running; not in the paper
         if self.on_tables is not None and history.space.table is not None and not history.constraints:
-            return first_new(self.on_tables.rank(posterior, history, fidelities, rank_key), history, pending, spare_key)
+            best = first_new(self.on_tables.rank(posterior, history, fidelities, rank_key), history, pending, spare_key)
+            return replace(best, worth=None if best.worth is None else math.exp(best.worth))  # it is a logarithm there
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights
         f_star = self.acquisition.sample_f_star(posterior, history, star_key)
@@ -89,8 +91,9 @@ class DnnMfbo:
                 return self._most_promising(history, pending, model_key, spare_key)
             f_star = self.acquisition.elsewhere(posterior, f_star, history)
         # line 4: (x_t, m_t) = argmax MutualInfo(x, m, cost_m, F*, D, M), the gain per cost of eq. (5) ac (Algorithm 2)
-        ranked = self.acquisition.maximise(posterior, f_star, history, fidelities, search_key)
-        return first_new(ranked, history, pending, spare_key)
+        within = self._without_reserve(history)
+        ranked = self.acquisition.maximise(posterior, f_star, within, fidelities, search_key)
+        return first_new(ranked, within, pending, spare_key)
 
     @jax_session()
     def model(self, history: History, key: Key) -> PosteriorModel:
@@ -112,6 +115,12 @@ class DnnMfbo:
         if self.target_only:
             return (require_target(history),)
         return (history.unreserved if self.reserve_last else ()) or history.affordable
+
+    def _without_reserve(self, history: History) -> History:
+        """The history with the budget that is left for now, where costs depend on the design."""
+        if not self.reserve_last or not history.costs.depend_on_design or not history.unreserved:
+            return history
+        return replace(history, remaining=history.remaining - history.target_cost)
 
     def _most_promising(self, history: History, pending: Sequence[Query], model_key: Key, spare_key: Key) -> Query:
         """The new design at the target that is best by its mean: what a last query tells cannot be used later."""

@@ -41,23 +41,29 @@ def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
     """
     several = [each.intrinsic_dimension - each.width for each in space.catalogues.values()]
     cheapest = 4 + 3 * (space.dimension + sum(several))
-    return {rung.name: max(2, round(cheapest * (ladder[0].cost / rung.cost) ** 0.5)) for rung in ladder}
+    costs = dict(zip(ladder.names, ladder.costs, strict=True))
+    return {name: max(2, round(cheapest * (ladder.costs[0] / cost) ** 0.5)) for name, cost in costs.items()}
 
 
-def sizes_within(sizes: Mapping[str, int], ladder: FidelityLadder, limit: Fraction) -> dict[str, int]:
+def sizes_within(sizes: Mapping[str, int], costs: Mapping[str, float], limit: Fraction) -> dict[str, int]:
     """The sizes, reduced where the design would cost more than a limit.
 
     The lower fidelities are reduced in the same way to half of the limit, if the other half pays for a point at the
     highest one, and to the limit otherwise; the highest one gets what is left.
+
+    Args:
+        sizes: points by fidelity's name.
+        costs: of a run of each fidelity by name, low to high.
+        limit: what the design may cost.
     """
-    *lower, top = ladder
-    cost, most = exact_sum([top.cost]), sizes[top.name]
+    *lower, top = costs
+    cost, most = exact_sum([costs[top]]), sizes[top]
     if not lower:
-        return {top.name: min(most, limit // cost)}
+        return {top: min(most, limit // cost)}
     room = max(limit / 2, limit - most * cost) if cost <= limit / 2 else limit
-    below = sizes_within(sizes, FidelityLadder(tuple(lower)), room)
-    spent = exact_sum({rung.cost: below[rung.name] for rung in lower})
-    return below | {top.name: min(most, (limit - spent) // cost)}
+    below = sizes_within(sizes, {name: costs[name] for name in lower}, room)
+    spent = sum((exact_sum([costs[name]]) * below[name] for name in lower), Fraction())
+    return below | {top: min(most, (limit - spent) // cost)}
 
 
 def validated_sizes(sizes: object, ladder: FidelityLadder) -> dict[str, int]:
@@ -101,16 +107,22 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
     left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
         left[query.fidelity] -= 1
-        if left[query.fidelity] < 0 or query.fidelity not in history.affordable:
+        if left[query.fidelity] < 0 or query.fidelity not in history.affordable or not _is_paid_for(history, query):
             continue
         if identity(query.params, query.fidelity) not in asked and not _is_done(history, query.fidelity, sizes):
             return query
     return None
 
 
+def _is_paid_for(history: History, query: Query) -> bool:
+    """Whether the expected cost of the query is within the remaining budget."""
+    return history.costs.are_declared or history.costs.of(query.params, query.fidelity) <= history.remaining
+
+
 def _is_done(history: History, fidelity: int, sizes: Mapping[str, int]) -> bool:
     name = history.ladder[fidelity].name
-    runs = sum(not t.given and t.fidelity.name == name and history.space.contains(t.params) for t in history.trials)
+    space = history.space.whole  # of a slice, too: the model learns from all runs
+    runs = sum(not t.given and t.fidelity.name == name and space.contains(t.params) for t in history.trials)
     return runs >= sizes.get(name, 0)
 
 
@@ -132,12 +144,14 @@ def runs_of_design(
         trial
         for trial in history.trials
         if trial.fidelity.name == name
-        and (identity(trial.params, fidelity) in designs if trial.given else history.space.contains(trial.params))
+        and (identity(trial.params, fidelity) in designs if trial.given else history.space.whole.contains(trial.params))
     )
 
 
 def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key: Key) -> NDArray[np.float64]:
     """A uniformly random point not asked at this fidelity before; any point if 1000 draws find none.
+
+    Where costs depend on the design, one whose expected cost is within the remaining budget, if there is any.
 
     Raises:
         NotWorthwhileError: if all designs of a space are listed, and none is left.
@@ -152,7 +166,10 @@ def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key
         return new[generator.integers(len(new))]
     # the first draws are nearly always enough, and drawing many from a thin set takes time
     for tries in (_FIRST_TRIES, _TRIES) if history.space.constraints else (_TRIES,):
-        for unit_x in history.space.sample(generator, tries):
+        points = history.space.sample(generator, tries)
+        if history.costs.depend_on_design and not math.isinf(history.remaining):
+            points = points[history.pays_for(points, fidelity)]
+        for unit_x in points:
             if unit_x.tobytes() not in asked:
                 return unit_x
     return history.space.sample(generator, 1)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import BLOCK, MOST_WHOLE, in_blocks, rough, unasked
+from fidelium.acquisition.base import BLOCK, MOST_WHOLE, in_blocks, incumbents, rough, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
-from fidelium.history import History, Observations
+from fidelium.history import History
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
@@ -152,14 +152,14 @@ class PosteriorModel:
         posterior's mean and standard deviation.
         """
         target, scale, feasible = len(self.history.ladder) - 1, self.scales[-1], self.history.feasible[-1]
-        seen = Observations(self.history.inside[-1].unit_x[feasible], self.history.inside[-1].y[feasible])
+        seen = self.history.inside[-1].rows(feasible)
         designs = self._new_designs()
         repeats = REPEATS / scale.scale
         # what a run of a new design would give: its ripples are not known
         expected, noise_std = self._expected(designs)
         ripples = np.minimum(noise_std, repeats)
         new = Expected(designs, expected.mean, np.sqrt(expected.std**2 + ripples**2))
-        here = Observations(seen.unit_x, scale.inward(seen.y))
+        here = replace(seen, y=scale.inward(seen.y))  # of the errors only matters whether they are 0
         posterior, _ = self._expected(seen.unit_x)
         observed = observed_designs(here, posterior, self._noise_std(here.y), repeats)
         choice, was_run = recommended(new, observed)
@@ -219,7 +219,7 @@ class PosteriorModel:
         space, target = self.history.space, self.history.inside[-1]
         tops = space.repair(target.unit_x[self.history.order[-1][:_SAFE_STARTS]])
         designs = np.concatenate([designs, safe_optima(self.posterior.members(), space, tops, _MARGINS)])
-        best = np.max(self.scales[-1].inward(target.y[self.history.feasible[-1]]))
+        best = np.max(self.scales[-1].inward(target.sure_y[self.history.feasible[-1]]))
         rise = self._expected(designs)[0].mean - best
         probability = self.feasibility(designs)
         soft = np.clip(_SOFT * np.max(rise[probability >= 0.5], initial=0.0), _LEAST_SOFT, _NEAR_BEST)
@@ -237,6 +237,8 @@ class PosteriorModel:
         count = max(1, _TOPS // max(3, len(self.history.ladder)))
         ordered = zip(self.history.inside, self.history.order, strict=True)
         tops = np.concatenate([seen.unit_x[order[:count]] for seen, order in ordered])
+        if space.held and not len(tops):
+            tops = incumbents(self.history)
         near = np.repeat(tops, _NEAR, axis=0)
         near = space.repair(near + 10 ** generator.uniform(-3, -1, (len(near), 1)) * generator.normal(size=near.shape))
         pool = np.concatenate([space.sample(generator, _POOL), space.repair(tops), near])
@@ -285,7 +287,7 @@ class PosteriorModel:
     @cached_property
     def _contexts(self) -> tuple[tuple[Posterior | RunMember, Array], ...]:
         """Each posterior, and the best feasible value in its units; the worst observed one if there is none."""
-        y, feasible = self.history.inside[-1].y, self.history.feasible[-1]
+        y, feasible = self.history.inside[-1].sure_y, self.history.feasible[-1]
         best = float(np.max(y[feasible])) if feasible.any() else float(np.min(y, initial=0.0))
         return tuple((each, jnp.asarray(each.scales()[-1].inward(np.array([best]))[0])) for each in self._known)
 

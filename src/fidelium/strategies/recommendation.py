@@ -50,7 +50,8 @@ class Expected:
 def observed_designs(seen: Observations, posterior: Expected, noise_std: Values, repeats: float) -> Expected:
     """Every design that was run at the target, once, with its own value where runs repeat, else with the posterior's.
 
-    Runs repeat where the model finds little noise, and no two runs of the design gave different values.
+    Runs repeat where they report a standard error of 0, or report none and the model finds little noise; and no two
+    runs of the design gave different values.
 
     Args:
         seen: the observations of the target, in the model's units.
@@ -63,7 +64,12 @@ def observed_designs(seen: Observations, posterior: Expected, noise_std: Values,
     lowest, highest = np.full(len(first), math.inf), np.full(len(first), -math.inf)
     np.minimum.at(lowest, which, seen.y)
     np.maximum.at(highest, which, seen.y)
-    exact = (lowest == highest) & (noise_std[first] <= repeats)
+    little = noise_std <= repeats
+    if seen.std is not None:
+        little = np.where(np.isnan(seen.std), little, seen.std == 0.0)
+    repeat = np.ones(len(first), dtype=bool)
+    np.logical_and.at(repeat, which, little)
+    exact = (lowest == highest) & repeat
     mean = np.where(exact, highest, posterior.mean[first])
     std = np.where(exact, 0.0, posterior.std[first])
     return Expected(seen.unit_x[first], mean, std, posterior.mean[first])

@@ -83,7 +83,7 @@ def require_target(history: History) -> int:
     target = len(history.ladder) - 1
     if target not in history.affordable:
         raise BudgetError(
-            f"this strategy asks the target alone, which costs {history.ladder.costs[-1]:g}; "
+            f"this strategy asks the target alone, which costs {history.costs.cheapest[-1]:g}; "
             f"the remaining budget is {history.remaining:g}"
         )
     return target
@@ -128,14 +128,21 @@ def fitted_model(fit: Fit, steady: Key | None, history: History, key: Key) -> Po
     return PosteriorModel(condition_on_unseen(posterior, history, ()), history, search_key)
 
 
+def _is_paid_for(history: History, candidate: Candidate) -> bool:
+    """Whether its expected cost is within the remaining budget; fidelities that are not affordable are not ranked."""
+    if not history.costs.depend_on_design:
+        return True
+    return bool(history.pays_for(candidate.unit_x[None], candidate.fidelity)[0])
+
+
 def first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Query], key: Key) -> Query:
-    """The best candidate that has not been asked before; a random new design if there is none."""
+    """The best candidate that has not been asked before and is paid for; a random new design if there is none."""
     asked: dict[int, set[bytes]] = {}
     for m in {candidate.fidelity for candidate in ranked}:
         running = [query for query in pending if query.fidelity == m]
         asked[m] = {x.tobytes() for x in np.concatenate([history.asked(m), history.encode(running)])}
     for candidate in ranked:
-        if candidate.unit_x.tobytes() not in asked[candidate.fidelity]:
+        if candidate.unit_x.tobytes() not in asked[candidate.fidelity] and _is_paid_for(history, candidate):
             return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
     if history.space.table is not None:
         return _any_new(ranked, history, pending, key)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from fidelium.constraints import OutcomeConstraint
-from fidelium.definition import StudyDefinition
-from fidelium.errors import StudyExistsError, UnknownNameError
+from fidelium.costs.declared import StoredCost
+from fidelium.definition import DECLARED, StudyDefinition
+from fidelium.errors import SettingError, StudyExistsError, UnknownNameError
 from fidelium.execution.base import Objective
 from fidelium.fidelity import Fidelity
 from fidelium.space import Parameter, SearchSpace
@@ -52,6 +53,7 @@ def create_study(
     load_if_exists: bool = False,
     constraints: Iterable[str | OutcomeConstraint] = (),
     failure_model: bool = True,
+    cost: str = DECLARED,
 ) -> Study:
     """A new study. Everything is checked here, before anything is computed.
 
@@ -76,10 +78,14 @@ def create_study(
         constraints: limits of outcomes at the target, such as `["stress <= 150e6", "10 <= frequency <= 20"]`. The
             objective then returns these outcomes beside its value.
         failure_model: whether a model of success learns from failed trials, so that designs likely to fail are avoided.
+        cost: "declared", or "measured": then a trial costs what its run reports (`{"value": ..., "cost": ...}`,
+            `tell(measured_cost=)`), or else the seconds it took, and the costs of the fidelities are a first guess in
+            that unit. What runs will cost is learned from this, also how it depends on the design.
 
     Raises:
         SpaceError: if the space is not valid.
-        FidelityError: if the ladder is not valid, or `initial` names an unknown fidelity.
+        FidelityError: if the ladder is not valid, a cost is not positive for every design, or `initial` names an
+            unknown fidelity.
         UnknownNameError: if the direction or the strategy is unknown.
         SettingError: if the seed, name, an option, a constraint or a size of the initial design is not valid, or the
             stored study differs.
@@ -97,6 +103,7 @@ def create_study(
         name=name,
         constraints=constraints,
         failures_teach=failure_model,
+        cost=cost,
     )
     return start_study(definition, storage, load_if_exists=load_if_exists, keep_seed=seed is None)
 
@@ -166,7 +173,7 @@ def load_study(
 
     Raises:
         UnknownNameError: if there is no such study, or the strategy is unknown.
-        SettingError: if it was made with a strategy object, and none is given.
+        SettingError: if it was made with a strategy object, and none is given, or with a function as a cost.
         StorageError: if the storage cannot be opened.
     """
     opened = storage if isinstance(storage, Storage) else open_storage(storage)
@@ -177,6 +184,12 @@ def load_study(
             definition = replace(definition, strategy=strategy, strategy_options=strategy_options or {})
         if isinstance(definition.strategy, registry.StoredStrategy):
             registry.resolve(definition.strategy)  # raises: only its text is stored
+        for rung in definition.ladder:
+            if isinstance(rung.cost, StoredCost):
+                raise SettingError(
+                    f"the cost of fidelity {rung.name!r} is a Python function, {rung.cost!r}, which is not stored; "
+                    "pass it again: create_study(..., load_if_exists=True)"
+                )
         return Study(definition, store, opened)
     except BaseException:
         if opened is not storage:
@@ -199,6 +212,7 @@ def optimize(
     progress: bool = True,
     constraints: Iterable[str | OutcomeConstraint] = (),
     failure_model: bool = True,
+    cost: str = DECLARED,
 ) -> Study:
     """Create a study in memory, spend the budget on the objective, and return the study.
 
@@ -218,6 +232,7 @@ def optimize(
         initial=initial,
         constraints=constraints,
         failure_model=failure_model,
+        cost=cost,
     )
     try:
         study.optimize(objective, budget, workers=workers, progress=progress)

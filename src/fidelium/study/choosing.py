@@ -10,6 +10,7 @@ from fidelium.errors import BudgetError, NotWorthwhileError, SettingError
 from fidelium.history import History, Trial
 from fidelium.randomness import design_key, model_key, trial_key
 from fidelium.snapshot import Snapshot
+from fidelium.space import SearchSpace
 from fidelium.strategies import registry
 from fidelium.strategies.adaptive_design import InitialDesign
 from fidelium.strategies.base import Model, Modelled, Strategy
@@ -32,33 +33,52 @@ class Chooser:
         of = self.definition
         return registry.resolve(of.strategy, of.strategy_options, of.initial)
 
-    def choose(self, now: Snapshot, worker: str | None, least_worth: float) -> Trial:
+    def choose(self, now: Snapshot, worker: str | None, least_worth: float, space: SearchSpace | None = None) -> Trial:
         """A new trial, not yet stored.
 
+        Args:
+            now: the study.
+            worker: the worker that runs it.
+            least_worth: what the strategy must expect of it per cost.
+            space: the slice of the study's space to search; None for all of it.
+
         Raises:
-            BudgetError: if the rest of the budget is below the cheapest run.
+            BudgetError: if the rest of the budget is below the cheapest run, or below the one that is proposed.
             NotWorthwhileError: if the strategy expects less than `least_worth` per cost of its best query, or every
                 item of a catalogue was run at the target.
             SettingError: if the strategy proposes a fidelity that is not affordable.
         """
         of, history, number = self.definition, now.history, len(now.trials)
+        if space is not None:
+            history = replace(history, space=space)
         if not history.affordable:
             raise BudgetError(
                 f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below the cheapest run, "
-                f"which costs {of.ladder[0].cost:g}"
+                f"which costs {min(history.costs.cheapest):g}"
             )
         check_new_designs(history)
-        query = self._design.next(history, of.initial_within(now.budget))
+        design = self._design if space is None else _slice_design(self._design, space)
+        query = design.next(history, of.initial_within(now.budget, history.costs.typical))
+        if query is not None and history.costs.of(query.params, query.fidelity) > history.remaining:
+            query = None
         if query is None:
             query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
             if query.fidelity not in history.affordable:
                 raise SettingError(
                     f"the strategy proposed fidelity {query.fidelity!r}, affordable are {history.affordable}"
                 )
-            query = replace(query, params=of.space.validate(query.params))
+            held = {} if space is None else space.held  # a strategy of the user's may know nothing of slices
+            query = replace(query, params=of.space.validate({**query.params, **held}))
         if query.worth is not None and query.worth < least_worth:
             raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
-        return Trial(number, query.params, of.ladder[query.fidelity], worker=worker, constraints=of.constraints)
+        rung, expected = of.ladder[query.fidelity], history.costs.of(query.params, query.fidelity)
+        if expected > history.remaining:
+            raise BudgetError(
+                f"the rest of the budget, {max(now.remaining, 0.0):g} of {now.budget:g}, is below what the next run is "
+                f"expected to cost, {expected:g} at {rung.name!r}"
+            )
+        charged = None if expected == rung.cost else expected
+        return Trial(number, query.params, rung, worker=worker, charged=charged, constraints=of.constraints)
 
     def fitted(self, history: History, count: int) -> Model:
         """The strategy's model of finished trials; the default strategy's if it has none.
@@ -75,3 +95,8 @@ class Chooser:
     def _design(self) -> InitialDesign:
         of = self.definition
         return InitialDesign(of.space, of.ladder, dict(of.initial), design_key(of.seed))
+
+
+def _slice_design(design: InitialDesign, space: SearchSpace) -> InitialDesign:
+    """The initial design within a slice of the space."""
+    return replace(design, space=space)

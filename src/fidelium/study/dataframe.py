@@ -11,7 +11,7 @@ from fidelium.history import Trial
 from fidelium.space import SearchSpace
 from fidelium.trial_table import TrialTable
 
-_NUMBERS = ("cost", "value", "measured_cost", "started", "finished")
+_NUMBERS = ("cost", "value", "measured_cost", "std", "started", "finished")
 """Columns of floats, NaN where there is no value."""
 
 

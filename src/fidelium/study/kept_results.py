@@ -48,6 +48,7 @@ class KeptResults:
             "failed": result.reason,
             "measured_cost": result.measured_cost,
             "outcomes": dict(result.outcomes),
+            "std": result.std,
         }
         text = json.dumps(content, indent=2, default=str).encode("utf-8", "backslashreplace")
         try:
@@ -99,7 +100,7 @@ class KeptResults:
                 return None
             state = TrialState.DONE if content.get("failed") is None else TrialState.FAILED
             cost, outcomes = content.get("measured_cost"), content.get("outcomes", {})
-            return Result(state, content.get("value"), content.get("failed"), cost, outcomes)
+            return Result(state, content.get("value"), content.get("failed"), cost, outcomes, content.get("std"))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError, ObservationError):
             return None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fidelium.feasibility import infeasible_text
+from fidelium.forecast import Forecast
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.text import reason_line
@@ -49,7 +50,7 @@ def watch(study: Study, budget: float, *, shown: bool) -> Iterator[Progress]:
         yield _Lines(study, budget)
     elif sys.stderr.isatty():
         bar = _live_bar()
-        reporter = _Bar(study, bar, bar.add_task("", total=budget, status=""))
+        reporter = _Bar(study, bar, bar.add_task("", total=budget, status=""), budget)
         reporter.update()
         with bar:
             yield reporter
@@ -96,11 +97,14 @@ class _Stderr(logging.Handler):
 
 
 def status_line(snapshot: Snapshot) -> str:
-    """Best value so far and trials per fidelity, in a line."""
+    """Best value so far and trials per fidelity, in a line; where costs are not plain numbers, also what is left."""
     best = snapshot.best
     counts = Counter(trial.fidelity.name for trial in snapshot.trials)
     used = " · ".join(f"{name} {counts[name]}" for name in snapshot.definition.ladder.names)
-    return f"best {'–' if best is None else format(best.value, '.5g')} | {used}"
+    definition, forecast = snapshot.definition, Forecast.of(snapshot)
+    counts_more = definition.measures_costs or definition.ladder.depends_on_design
+    left = f" | left {forecast.text}" if counts_more and forecast is not None else ""
+    return f"best {'–' if best is None else format(best.value, '.5g')} | {used}{left}"
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class _Lines:
 
     def finished(self, trial: Trial) -> None:
         result = _failure(trial) if trial.value is None else _judged_value(trial)
-        now = self.study.snapshot()
+        now = self.study.snapshot(self.budget)
         _log.info(
             "trial %d at %s: %s; spent %g of %g; %s",
             trial.number,
@@ -134,6 +138,7 @@ class _Bar:
     study: Study
     bar: RichProgress
     task: TaskID
+    budget: float
 
     def started(self, trial: Trial) -> None:
         self.update()
@@ -144,7 +149,7 @@ class _Bar:
         self.update()
 
     def update(self) -> None:
-        now = self.study.snapshot()
+        now = self.study.snapshot(self.budget)
         self.bar.update(self.task, completed=now.spent, status=status_line(now))
 
 

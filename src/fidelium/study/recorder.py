@@ -27,11 +27,13 @@ class Ended:
         trial: the trial as it was started.
         result: its value or failure; None if it is given back.
         reason: why it is given back.
+        cost: what the attempt that is given back took, if the study pays for it.
     """
 
     trial: Trial
     result: Result | None = None
     reason: str | None = None
+    cost: float | None = None
 
 
 class Recorder:
@@ -96,7 +98,7 @@ class Recorder:
         number, attempt = ended.trial.number, ended.trial.attempt
         try:
             if ended.result is None:
-                return self._store.requeue(number, attempt, ended.reason)
+                return self._store.requeue(number, attempt, ended.reason, ended.cost)
             return self._store.finish(number, attempt, ended.result)
         except TrialError as late:
             found = self._store.trials()[number]

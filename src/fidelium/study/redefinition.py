@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain
 
 from fidelium.catalogue import Catalogue, catalogue_differences
+from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
 from fidelium.history import Trial
@@ -45,6 +46,7 @@ def resumed(stored: StudyDefinition, new: StudyDefinition, *, keep_seed: bool = 
     return replace(
         new,
         space=space,
+        ladder=new.ladder.priced(space),
         seed=stored.seed if keep_seed else new.seed,
         initial=initial.initial,
         default_initial=initial.default_initial,
@@ -89,9 +91,9 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         _parameter_differences(name, stored.space.parameters[name], now) for name, now in new.space.parameters.items()
     )
     costs = (
-        f"cost of {now.name}: {before.cost:.12g} -> {now.cost:.12g} for new trials"
+        f"cost of {now.name}: {formula_text(before.cost, '.12g')} -> {formula_text(now.cost, '.12g')} for new trials"
         for before, now in zip(stored.ladder, new.ladder, strict=True)
-        if before.cost != now.cost
+        if before.cost != now.cost and _function_name(before.cost) != _function_name(now.cost)
     )
     settings = [
         f"{what}: {before} -> {now}"
@@ -103,6 +105,7 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
             ("constraints", _listed(stored.constraints), _listed(new.constraints)),
             ("model of failures", _switch(stored.failures_teach), _switch(new.failures_teach)),
             ("timeouts as failures of the design", _switch(stored.timeouts_teach), _switch(new.timeouts_teach)),
+            ("costs that count", stored.cost, new.cost),
         )
         if before != now
     ]
@@ -153,6 +156,11 @@ def check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
                     f"{', '.join(trial.outcomes) or 'none'}: exclude such trials (fidelium exclude), or give the new "
                     "study another name"
                 )
+
+
+def _function_name(cost: object) -> object:
+    """The cost, or the name of the function that computes it: a storage has no more of it."""
+    return cost if isinstance(cost, (int, float, str)) else formula_text(cost)
 
 
 def _listed(constraints: Iterable[object]) -> str:

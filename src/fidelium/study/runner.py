@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fidelium.definition import checked_budget
 from fidelium.errors import (
@@ -29,7 +30,7 @@ from fidelium.errors import (
     TrialError,
     UnreadableResultError,
 )
-from fidelium.execution.base import Answer, Evaluator, Measurement, answer
+from fidelium.execution.base import Answer, Evaluator, Measurement, timed_answer
 from fidelium.history import Trial, TrialState
 from fidelium.snapshot import Snapshot
 from fidelium.storage.base import Result
@@ -37,10 +38,12 @@ from fidelium.study.heartbeat import heartbeat
 from fidelium.study.identity import worker_name
 from fidelium.study.interrupts import Interrupts, interrupts
 from fidelium.study.kept_results import UNSTORED, KeptResults
+from fidelium.study.measured_cost import attempt_cost
 from fidelium.study.outage import Outage
 from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
 from fidelium.study.resume import RESTARTS, recover
+from fidelium.study.steering import waiting_text
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import result_of
 from fidelium.text import reason_line
@@ -56,6 +59,9 @@ INTERRUPTED, SETUP = "interrupted", "set-up error: "
 
 _log = logging.getLogger("fidelium.study")
 
+Timed = tuple[Answer, float]
+"""How an evaluation ended, and the seconds it took."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -69,6 +75,7 @@ class Policy:
         stop: when to stop before the budget is spent.
         progress: whether to show a progress bar on a terminal, and lines elsewhere.
         unstored: where results are kept that the storage could not take.
+        fixed: values of some parameters that every suggestion has.
 
     Raises:
         SettingError: if a number is too small or not a whole number.
@@ -81,6 +88,7 @@ class Policy:
     stop: Stop = NEVER
     progress: bool = True
     unstored: Path = Path(UNSTORED)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("workers", 1), ("max_failures", 1), ("retries", 0)):
@@ -103,16 +111,20 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
     Raises:
         BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
         ObjectiveError: after too many failures in a row, with the last reason.
+        SpaceError: if a fixed value is not valid, or no design with it meets the parameter constraints.
         SetupError: if an evaluation failed for a reason that is not the design's; its trial is queued again.
         StorageError: if the storage is away for too long, or fails for good.
         KeyboardInterrupt: after Ctrl-C; everything is saved by then, and its message says how to resume.
     """
     checked_budget(study.ladder, policy.budget)
+    study.space.holding(policy.fixed)
     recover(study.store)
     recorder = Recorder(study.store, KeptResults(study.definition.stored_name, policy.unstored))
     recorder.store_kept()
     now = study.snapshot(policy.budget)
     if not now.has_work and not _runs_elsewhere(now):
+        if waits := waiting_text(now):
+            _log.warning("%s", waits)
         _log.warning("%g of the budget of %g is spent: pass a larger total to continue", now.spent, policy.budget)
         return
     worker = worker_name()
@@ -129,6 +141,8 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
                 loop.close()
             if pressed.pressed:
                 raise KeyboardInterrupt
+            if waits := waiting_text(loop.now):
+                _log.warning("%s", waits)
         except KeyboardInterrupt:
             message = _resume_advice(loop.last_look(), in_memory=not study.store.is_shared)
             _log.warning(message, extra={ENDING: True})
@@ -149,7 +163,8 @@ class _Loop:
     recorder: Recorder
     now: Snapshot
     outage: Outage = field(default_factory=Outage)
-    running: dict[Future[Answer], Trial] = field(default_factory=dict)
+    running: dict[Future[Timed], Trial] = field(default_factory=dict)
+    submitted: dict[int, float] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     failures: int = 0
     last_reason: str = ""
@@ -250,7 +265,9 @@ class _Loop:
             if len(self.running) >= self.policy.workers or not self._may_start() or not self.now.has_work:
                 return
             try:
-                trial = self.study.start(self.policy.budget, self.worker, self.policy.stop.least_worth)
+                trial = self.study.start(
+                    self.policy.budget, self.worker, self.policy.stop.least_worth, self.policy.fixed
+                )
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:
@@ -262,11 +279,13 @@ class _Loop:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        pending: Future[Answer] = Future()
+        pending: Future[Timed] = Future()
         self.running[pending] = trial  # ours, and given back if we are interrupted in the next line
         with suppress(StorageUnavailableError):  # the bar reads the storage
             self.report.started(trial)
-        future = self.executor.submit(answer, self.evaluate, trial)
+        evaluated = replace(trial, fidelity=trial.fidelity.of_design(trial.params))
+        self.submitted[trial.number] = time.monotonic()
+        future = self.executor.submit(timed_answer, self.evaluate, evaluated)
         self.running[future] = self.running.pop(pending)
 
     def _may_start(self) -> bool:
@@ -290,7 +309,7 @@ class _Loop:
 
     # --- what came out ---
 
-    def _last_result(self, future: Future[Answer], trial: Trial) -> Ended:
+    def _last_result(self, future: Future[Timed], trial: Trial) -> Ended:
         """What came out of a trial when the loop ends; it is given back if it is still running."""
         future.cancel()
         with suppress(BaseException):
@@ -298,29 +317,33 @@ class _Loop:
                 return self._result(future, trial)
         return Ended(trial, reason=INTERRUPTED)
 
-    def _result(self, future: Future[Answer], trial: Trial) -> Ended:
+    def _result(self, future: Future[Timed], trial: Trial) -> Ended:
         """How the evaluation of a trial ended.
 
         Raises:
             BaseException: what the evaluation raised, if it is not an `Exception`.
         """
         error = CancelledError("the executor cancelled it") if future.cancelled() else future.exception()
+        seconds = time.monotonic() - self.submitted.pop(trial.number, time.monotonic())
         if error is None:
-            ended = future.result()
+            ended, seconds = future.result()
             if isinstance(ended, Measurement):
-                result = result_of(self.study.definition, ended.value, None, ended.cost, ended.outcomes)
+                cost = attempt_cost(self.now, ended.cost, seconds, failed=False)
+                result = result_of(self.study.definition, ended.value, None, cost, ended.outcomes, ended.std)
                 if result.reason is None:
                     return Ended(trial, result)
                 ended = EvaluationError(result.reason)
+                ended.cost = cost
             error = ended
         if isinstance(error, SetupError):
             return self._set_up_wrongly(trial, error)
         if isinstance(error, UnreadableResultError) and trial.attempt == 1 and not self._has_value(trial):
             return self._set_up_wrongly(trial, _rule_error(error, trial))
         if isinstance(error, EvaluationError):
-            return self._failed(trial, str(error), self.policy.retries)
+            return self._failed(trial, str(error), self.policy.retries, self._failure_cost(error.cost, seconds))
         if isinstance(error, Exception):  # not the evaluation's fault: its process or machine is gone
-            return self._failed(trial, f"the worker vanished: {type(error).__name__}: {error}", RESTARTS)
+            why = f"the worker vanished: {type(error).__name__}: {error}"
+            return self._failed(trial, why, RESTARTS, self._failure_cost(None, seconds))
         raise error
 
     def _set_up_wrongly(self, trial: Trial, error: SetupError) -> Ended:
@@ -336,11 +359,17 @@ class _Loop:
         fresh = (each.trial for each in self.recorder.pending if each.result and each.result.state is TrialState.DONE)
         return any(each.fidelity.name == trial.fidelity.name for each in (*stored, *fresh))
 
-    def _failed(self, trial: Trial, reason: str, retries: int) -> Ended:
+    def _failure_cost(self, reported: float | None, seconds: float) -> float | None:
+        """What a failed attempt cost; None where costs are declared, as ever."""
+        measures = self.study.definition.measures_costs
+        return attempt_cost(self.now, reported, seconds, failed=True) if measures else None
+
+    def _failed(self, trial: Trial, reason: str, retries: int, cost: float | None) -> Ended:
         if trial.attempt - self.excused.get(trial.number, 0) <= retries:
             _log.warning("trial %d is retried: %s", trial.number, reason_line(reason))
-            return Ended(trial, reason=reason)
-        return Ended(trial, Result(TrialState.FAILED, reason=reason.strip() or "no reason was given"))
+            return Ended(trial, reason=reason, cost=cost)
+        result = Result(TrialState.FAILED, reason=reason.strip() or "no reason was given", measured_cost=cost)
+        return Ended(trial, result)
 
 
 def _runs_elsewhere(now: Snapshot) -> int:

@@ -33,7 +33,8 @@ from fidelium.history import Change, Direction, History, Trial, TrialState
 from fidelium.numbers import as_number
 from fidelium.snapshot import Snapshot
 from fidelium.space import SearchSpace
-from fidelium.storage.base import Action, Result, Storage, StudyStore
+from fidelium.storage.annotations import checked_note, checked_priority, checked_tag
+from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore, always
 from fidelium.strategies import registry
 from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
 from fidelium.study.choosing import Chooser
@@ -43,6 +44,7 @@ from fidelium.study.lock import choosing_lock
 from fidelium.study.repair import amend, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
+from fidelium.study.steering import Wish, annotate, enqueue_all
 from fidelium.study.stopping import NEVER, Stop
 from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, result_of
 
@@ -74,6 +76,7 @@ class Study:
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
         self._model: tuple[tuple[Trial, ...], Model] | None = None  # of these finished trials
+        self._part: tuple[str, SearchSpace] | None = None  # the slice that was last asked for
 
     def close(self) -> None:
         """Close the storage; the study cannot be used afterwards. A study is also a context manager that does this."""
@@ -136,37 +139,51 @@ class Study:
 
     # --- ask and tell ---
 
-    def ask(self, budget: float = math.inf) -> LiveTrial:
+    def ask(self, budget: float = math.inf, *, fixed: Mapping[str, Any] | None = None) -> LiveTrial:
         """A new trial to evaluate: the initial design first, then what the strategy finds most worth its cost.
 
         Trials asked and not yet told are pending: the next `ask` knows of them and proposes something else.
 
         Args:
             budget: what the study may spend in total; only what still fits is proposed.
+            fixed: values of some parameters: the best query with these is proposed, by a model of all data. Queued
+                trials with other values wait.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
             SettingError: if the budget is not a number.
+            SpaceError: if a fixed parameter is unknown, its value is not valid, or no design with these values meets
+                the parameter constraints.
         """
-        return LiveTrial(self, self.start(budget, None))
+        return LiveTrial(self, self.start(budget, None, fixed=fixed))
 
-    def start(self, budget: float, worker: str | None, least_worth: float = -math.inf) -> Trial:
+    def start(
+        self,
+        budget: float,
+        worker: str | None,
+        least_worth: float = -math.inf,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> Trial:
         """Start a trial: one that was queued again, or else a new one. `ask` is this without a worker.
 
         Args:
             budget: what the study may spend in total.
             worker: the worker that runs it and sends heartbeats; None for a person or script that sends none.
             least_worth: what the strategy must expect of it per cost.
+            fixed: values of some parameters, as in `ask`.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
+            SpaceError: if a fixed value is not valid.
             NotWorthwhileError: if the strategy expects less of its best query.
             StorageError: if the storage cannot be read or written; then no trial was started.
             UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
+        part = self._slice(fixed)
+        accepts = always if part is None else lambda trial: part.contains(trial.params)
         with self._asking:
-            while self.snapshot(budget).queued:
-                queued = self._store.claim(worker)
+            while self.snapshot(budget).startable:
+                queued = self._store.claim(worker, budget, accepts)
                 if queued is None:  # another worker was faster
                     break
                 if self.space.contains(queued.params):
@@ -176,7 +193,7 @@ class Study:
             try:
                 with choosing_lock(self._store):
                     while True:
-                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth)
+                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth, part)
                         stored = add_once(self._store, chosen, budget)
                         if stored is not None:
                             return stored
@@ -194,6 +211,7 @@ class Study:
         failed: str | None = None,
         measured_cost: float | None = None,
         outcomes: Mapping[str, float] | None = None,
+        std: float | None = None,
     ) -> Trial:
         """Record the value of a trial with its outcomes, or why it failed.
 
@@ -205,8 +223,11 @@ class Study:
             trial: the trial, its record, or its number.
             value: what was observed, in the user's units.
             failed: why there is no value.
-            measured_cost: what the evaluation really cost; recorded beside the fidelity's cost, which is what counts.
+            measured_cost: what the evaluation really cost. It counts in a study with `cost="measured"`, where without
+                it the trial costs what was expected; else it is recorded beside the fidelity's cost, which counts.
             outcomes: named results beside the value. Those that no constraint names are recorded, too.
+            std: standard error of the value, as a Monte Carlo simulator knows it; 0 if the value is exact, None if it
+                is not known: the model then learns the noise.
 
         Returns:
             The finished trial's record.
@@ -214,10 +235,10 @@ class Study:
         Raises:
             TrialError: if the trial is not one of this study, is finished, or another worker runs it by now; nothing
                 changes.
-            ObservationError: if the value or an outcome is not a number, the name of an outcome is not valid, or not
-                exactly one of `value` and `failed` is given; nothing changes.
+            ObservationError: if the value or an outcome is not a number, the name of an outcome is not valid, `std` is
+                not a finite number >= 0, or not exactly one of `value` and `failed` is given; nothing changes.
         """
-        result = result_of(self._definition, value, failed, measured_cost, outcomes)
+        result = result_of(self._definition, value, failed, measured_cost, outcomes, std)
         running = self._running(trial)
         finished = self._store.finish(running.number, running.attempt, result)
         if failed is None and result.reason is not None:
@@ -243,6 +264,8 @@ class Study:
         fidelity: str | Fidelity,
         value: float,
         outcomes: Mapping[str, float] | None = None,
+        *,
+        std: float | None = None,
     ) -> Trial:
         """Add an observation that exists already; it costs nothing.
 
@@ -251,6 +274,7 @@ class Study:
             fidelity: the fidelity's name.
             value: what was observed there.
             outcomes: named results beside the value; all that constraints name.
+            std: standard error of the value, as in `tell`.
 
         Returns:
             The record of it, a done trial with `given=True`.
@@ -259,16 +283,16 @@ class Study:
             SpaceError: if the parameters are not valid.
             FidelityError: if the fidelity is unknown.
             ObservationError: if the value is not a finite number, an outcome that a constraint names is missing or not
-                a finite number, or the name of an outcome is not valid.
+                a finite number, the name of an outcome is not valid, or `std` is not a finite number >= 0.
         """
         design, rung = self.space.validate(params), self.ladder[self.ladder.index(fidelity)]
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ObservationError(f"an observation must be a finite number, got {value!r}")
-        result = result_of(self._definition, number, outcomes=outcomes)
+        result = result_of(self._definition, number, outcomes=outcomes, std=std)
         if result.reason is not None:
             raise ObservationError(result.reason)
-        given = Trial(0, design, rung, TrialState.DONE, number, given=True, outcomes=result.outcomes)
+        given = Trial(0, design, rung, TrialState.DONE, number, given=True, outcomes=result.outcomes, std=result.std)
         while True:
             stored = self._store.add(replace(given, number=len(self._store.trials())))
             if stored is not None:  # else another worker added a trial meanwhile
@@ -285,19 +309,22 @@ class Study:
         retries: int = 0,
         stop: Stop = NEVER,
         executor: Executor | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> Trial | None:
         """Ask, evaluate and record until the budget is spent.
 
         The budget is what the study may spend *in total*: `spent <= budget` holds always, and calling this again with
-        the same budget after an interruption does the rest. Trials that fail cost as much as others. Ctrl-C finishes
+        the same budget after an interruption does the rest. (Where costs are measured, a run starts if its expected
+        cost fits: `spent` exceeds the budget by no more than what is running.) Trials that fail cost as much as others,
+        or what they took. Ctrl-C finishes
         what is running and then raises KeyboardInterrupt; a second one stops immediately. What was running then is
         queued, and run first when the study is resumed, as is what a killed process was running.
 
         Args:
             objective: called with the parameters (a dict) and the fidelity; returns the value, or
-                `{"value": ..., "cost": ..., "stress": ...}` with what it really cost and any outcomes. An exception, a
-                constrained outcome that is missing or not a finite number, or a
-                result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
+                `{"value": ..., "cost": ..., "std": ..., "stress": ...}` with what it really cost, the standard error of
+                the value and any outcomes. An exception, a constrained outcome that is missing or not a finite number,
+                or a result that is not a finite number, makes a failed trial, with the traceback in its `reason`.
             budget: in the unit of the fidelities' costs.
             workers: evaluations at the same time: 1 by default, in this thread, or as many as the executor has workers.
                 More run in processes of their own, which get a copy of the objective. Only with one worker are the
@@ -308,6 +335,7 @@ class Study:
             retries: how many times a failed evaluation is retried.
             stop: when to stop before the budget is spent.
             executor: where to evaluate instead, as `dask_client.get_executor()`.
+            fixed: values of some parameters, as in `ask`: every suggestion of this call has them.
 
         Returns:
             The best trial at the target, as `best`.
@@ -315,6 +343,7 @@ class Study:
         Raises:
             BudgetError: if the budget is not a positive finite number, or below the cost of the cheapest run.
             SettingError: if the objective is not callable, or another argument is not valid.
+            SpaceError: if a fixed value is not valid, or no design with it meets the parameter constraints.
             ObjectiveError: after `max_failures` failures in a row, with the last traceback.
             SetupError: if an evaluation raised it, because the fault is not the design's; its trial is queued again.
             StorageError: if the storage is away for half an hour; results are kept in files until then, and after.
@@ -325,14 +354,88 @@ class Study:
         unstored = objective.runs if isinstance(objective, ExternalProgram) else Path(UNSTORED)
         if executor is not None:
             evaluate, workers = evaluator_for_executor(objective, executor, workers)
-            policy = Policy(budget, workers, max_failures, retries, stop, progress, unstored.absolute())
+            policy = Policy(budget, workers, max_failures, retries, stop, progress, unstored.absolute(), fixed or {})
             run_study(self, evaluate, executor, policy)
             return self.best
         count = 1 if workers is None else workers
-        policy = Policy(budget, count, max_failures, retries, stop, progress, unstored.absolute())
+        policy = Policy(budget, count, max_failures, retries, stop, progress, unstored.absolute(), fixed or {})
         with local_executor(objective, policy.workers) as (evaluate, here):
             run_study(self, evaluate, here, policy)
         return self.best
+
+    # --- steering ---
+
+    def enqueue(
+        self,
+        params: Mapping[str, Any],
+        fidelity: str | Fidelity | None = None,
+        priority: int = 0,
+        note: str | None = None,
+        *,
+        tags: Sequence[str] = (),
+        budget: float = math.inf,
+        who: str | None = None,
+    ) -> Trial:
+        """Queue a design that you believe in: `ask` and `optimize` run it next, like any other trial.
+
+        It reserves its cost. In a run whose budget does not pay for it, it waits for a larger one, and the others go
+        on. At its fidelity it counts as one of the runs of the initial design.
+
+        Args:
+            params: values of all parameters, within the bounds and the parameter constraints.
+            fidelity: a fidelity or its name; the target if None.
+            priority: queued trials of a higher one are started first; those of the same one in their order.
+            note: what to remember about it.
+            tags: short labels.
+            budget: what the study may spend in total: a design that does not fit into what is left is refused.
+            who: who does it, for `changes`; this login and host if None.
+
+        Returns:
+            The queued trial's record.
+
+        Raises:
+            SpaceError: if the design is not valid.
+            FidelityError: if the fidelity is unknown.
+            BudgetError: if the design does not fit into the rest of the budget; nothing changes.
+            SettingError: if the priority, the note or a tag is not valid.
+        """
+        wish = Wish(params, fidelity, priority, note, tags)
+        return enqueue_all(self._store, self._definition, [wish], budget, who)[0]
+
+    def prioritise(self, trial: LiveTrial | Trial | int, priority: int, *, who: str | None = None) -> Trial:
+        """Give a queued trial another priority: those of a higher one are started first.
+
+        Raises:
+            TrialError: if the trial is not one of this study, or not queued; nothing changes.
+            SettingError: if the priority is not a whole number.
+        """
+        return annotate(self._store, trial, Annotation.PRIORITISE, str(checked_priority(priority)), who)
+
+    def note(self, trial: LiveTrial | Trial | int, text: str, *, who: str | None = None) -> Trial:
+        """Write a note on a trial in any state; it replaces the one before, and an empty one removes it.
+
+        Raises:
+            TrialError: if the trial is not one of this study.
+            SettingError: if the note is not a text, or too long.
+        """
+        return annotate(self._store, trial, Annotation.NOTE, checked_note(text) or "", who)
+
+    def tag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
+        """Give a trial in any state a tag: one word.
+
+        Raises:
+            TrialError: if the trial is not one of this study.
+            SettingError: if the tag is not one word.
+        """
+        return annotate(self._store, trial, Annotation.TAG, checked_tag(tag), who)
+
+    def untag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
+        """Remove a tag from a trial.
+
+        Raises:
+            TrialError: if the trial is not one of this study, or has no such tag.
+        """
+        return annotate(self._store, trial, Annotation.UNTAG, checked_tag(tag), who)
 
     # --- repair ---
 
@@ -361,7 +464,9 @@ class Study:
         return amend(self._store, trial, Action.RESTORE, reason, who)
 
     def retry(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Queue a failed, lost or excluded trial again: the next `ask` returns it. It is charged once only.
+        """Queue a failed, lost or excluded trial again: the next `ask` returns it.
+
+        It is charged once only, except where costs are measured: then it costs what all its attempts take.
 
         The arguments are those of `exclude`.
 
@@ -379,6 +484,7 @@ class Study:
         reason: str = "",
         *,
         outcomes: Mapping[str, float] | None = None,
+        std: float | None = None,
         who: str | None = None,
     ) -> Trial:
         """Record the value of a trial that failed, or was queued again, although its evaluation did give one.
@@ -389,6 +495,7 @@ class Study:
             measured_cost: what the evaluation really cost.
             reason: why; kept in `changes`.
             outcomes: named results beside the value; all that constraints name.
+            std: standard error of the value, as in `tell`.
             who: who does it; this login and host if None.
 
         Returns:
@@ -396,16 +503,16 @@ class Study:
 
         Raises:
             TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
-            ObservationError: if the value is not a finite number, or an outcome that a constraint names is missing or
-                not one; nothing changes.
+            ObservationError: if the value is not a finite number, `std` is not one >= 0, or an outcome that a
+                constraint names is missing or not finite; nothing changes.
         """
-        result = result_of(self._definition, value, None, measured_cost, outcomes)
+        result = result_of(self._definition, value, None, measured_cost, outcomes, std)
         if result.reason is not None:
             raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
         return amend(self._store, trial, Action.CORRECT, reason, who, result)
 
     def changes(self) -> tuple[Change, ...]:
-        """What people have changed afterwards, oldest first: excluded, restored, retried and corrected trials."""
+        """What people have changed, oldest first: queued, excluded, retried, annotated trials, and stops by a rule."""
         return self._store.changes()
 
     # --- what is known ---
@@ -445,19 +552,29 @@ class Study:
         """Whether the strategy has a model of its own; `predict` and `recommend` fit the default's otherwise."""
         return isinstance(self._chooser.strategy, Modelled)
 
-    def recommend(self) -> RecommendedDesign:
+    def recommend(self, fixed: Mapping[str, Any] | None = None) -> RecommendedDesign:
         """The best feasible design observed at the target, or a new one that is better with good probability.
 
         It comes with its observed value where the model finds that runs repeat, else with the posterior mean and
         standard deviation of the target; and with the probability that a run there succeeds and meets all constraints.
         A new design is recommended only if that probability is at least 90 %, or no feasible design is known.
 
+        Args:
+            fixed: values of some parameters: the best design with these; the model is fitted anew for it.
+
         Raises:
             NoDataError: if nothing was observed yet.
+            SpaceError: if a fixed value is not valid.
         """
-        choice = self._fitted().recommend()
-        seen = self.history().best_trial_at(np.asarray(choice.unit_x))
-        params = self.space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
+        part, space = self._slice(fixed), self.space
+        if part is None:
+            choice = self._fitted().recommend()
+        else:
+            now, space = self.snapshot(), part
+            history = replace(replace(now, trials=now.finished).history, space=part)
+            choice = self._chooser.fitted(history, len(now.finished)).recommend()
+        seen = replace(self.history(), space=space).best_trial_at(np.asarray(choice.unit_x))
+        params = space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
         number = None if seen is None else seen.number
         mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
         return RecommendedDesign(params, mean, float(choice.std), number, chance)
@@ -524,7 +641,8 @@ class Study:
         """All trials as a table with the columns of `fidelium export`.
 
         They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
-        constraints, then measured_cost, excluded, given, attempt, worker, started, finished and reason.
+        constraints, then measured_cost, std, excluded, given, attempt, worker, started, finished, priority, tags
+        (joined by commas), note and reason.
 
         A parameter called like one of the other columns gets the prefix `params_`.
         """
@@ -547,11 +665,22 @@ class Study:
 
     # --- inside ---
 
+    def _slice(self, fixed: Mapping[str, Any] | None) -> SearchSpace | None:
+        """The slice of the space in which parameters have fixed values, kept for the next call; None if none has."""
+        if fixed is None or fixed == {}:
+            return None
+        key = repr(fixed)
+        if self._part is None or self._part[0] != key:
+            self._part = (key, self.space.holding(fixed))
+        return self._part[1]
+
     def _drop(self, trial: Trial) -> None:
         """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
         what = "bounds or parameter constraints" if self.space.constraints else "bounds"
         reason = f"not run: the design is outside of the study's present {what}"
-        self._store.finish(trial.number, trial.attempt, Result(TrialState.FAILED, reason=reason))
+        nothing = 0.0 if self._definition.measures_costs else None
+        result = Result(TrialState.FAILED, reason=reason, measured_cost=nothing)
+        self._store.finish(trial.number, trial.attempt, result)
         _log.warning("trial %d is %s", trial.number, reason)
 
     def _running(self, trial: LiveTrial | Trial | int) -> Trial:
@@ -585,7 +714,7 @@ class Study:
         """A model of an outcome that no constraint names, as if it were the objective."""
         finished = [trial for trial in self.snapshot().finished if trial.is_observation]
         with_it = tuple(
-            replace(trial, value=trial.outcomes[outcome]) for trial in finished if outcome in trial.outcomes
+            replace(trial, value=trial.outcomes[outcome], std=None) for trial in finished if outcome in trial.outcomes
         )
         if not with_it or len(with_it) < len(finished):
             known = sorted({name for trial in finished for name in trial.outcomes})

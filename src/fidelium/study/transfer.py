@@ -57,7 +57,7 @@ def fitting(
             every = trial.params | values
             params = new.space.validate({name: every[name] for name in new.space.names})
             outcomes = {name: each for name, each in trial.outcomes.items() if name not in new.space.parameters}
-            found.append(ObservationRow(params, trial.fidelity.name, float(trial.value or 0.0), outcomes))
+            found.append(ObservationRow(params, trial.fidelity.name, float(trial.value or 0.0), outcomes, trial.std))
     return Transfer(tuple(found), dict(Counter(reasons).most_common()))
 
 
@@ -80,7 +80,9 @@ def add_missing(study: Study, observations: Sequence[ObservationRow]) -> int:
         missing = _missing(trials, rows)
         for number, row in enumerate(missing, len(trials)):
             rung = study.ladder[study.ladder.index(row.fidelity)]
-            given = Trial(number, row.params, rung, TrialState.DONE, row.value, given=True, outcomes=row.outcomes)
+            given = Trial(
+                number, row.params, rung, TrialState.DONE, row.value, given=True, outcomes=row.outcomes, std=row.std
+            )
             if study.store.add(given) is None:
                 break  # somebody added a trial meanwhile, perhaps this one: look again
             added += 1

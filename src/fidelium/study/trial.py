@@ -62,13 +62,23 @@ class LiveTrial:
 
     @property
     def fidelity(self) -> Fidelity:
-        """The fidelity to evaluate at (`.name`, `.cost`)."""
-        return self._asked.fidelity
+        """The fidelity to evaluate at (`.name`, `.cost`, the declared one of this design)."""
+        return self._asked.fidelity.of_design(self._asked.params)
+
+    @property
+    def cost(self) -> float:
+        """What the study pays for it: until it ends, what it is expected to cost."""
+        return self.record().cost
 
     @property
     def value(self) -> float | None:
         """The recorded value, None until there is one."""
         return self.record().value
+
+    @property
+    def std(self) -> float | None:
+        """The recorded standard error of the value, None if there is none."""
+        return self.record().std
 
     @property
     def outcomes(self) -> dict[str, float]:
@@ -123,6 +133,7 @@ def result_of(
     failed: object = None,
     measured_cost: object = None,
     outcomes: Mapping[str, object] | None = None,
+    std: object = None,
 ) -> Result:
     """The result of a trial with this value or reason of failure.
 
@@ -142,8 +153,10 @@ def result_of(
             raise ObservationError(f"failed must be a string that says why, got {failed!r}")
         if outcomes:
             raise ObservationError(f"a failed trial has no outcomes, got {dict(outcomes)!r}")
+        if std is not None:
+            raise ObservationError(f"a failed trial has no standard error, got std={std!r}")
         return Result(TrialState.FAILED, reason=failed, measured_cost=cost)
-    given = checked_outcomes(outcomes, definition)
+    given, error = checked_outcomes(outcomes, definition), checked_std(std)
     number = as_number(value)
     if number is None:
         raise ObservationError(f"a trial's value must be a number, got {value!r}; to report a failure use failed=")
@@ -155,7 +168,21 @@ def result_of(
         if not math.isfinite(outcome):
             _log.warning("the outcome %r is %s, not a finite number: it is not recorded", name, outcome)
     finite = {name: outcome for name, outcome in given.items() if math.isfinite(outcome)}
-    return Result(TrialState.DONE, number, None, cost, finite)
+    return Result(TrialState.DONE, number, None, cost, finite, error)
+
+
+def checked_std(std: object) -> float | None:
+    """A standard error as a person gives it, None if there is none.
+
+    Raises:
+        ObservationError: if it is not a finite number >= 0.
+    """
+    number = None if std is None else as_number(std)
+    if std is not None and (number is None or not 0 <= number < math.inf):
+        raise ObservationError(
+            f"std, the standard error of the value, must be a finite number >= 0 (0: exact), got {std!r}"
+        )
+    return number
 
 
 def checked_outcomes(outcomes: Mapping[str, object] | None, definition: StudyDefinition) -> dict[str, float]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fidelium.errors import NoDataError
 from fidelium.history import Observations
+from fidelium.numbers import milestone as milestone  # which data to learn from, here with the rest
 from fidelium.randomness import Key
 
 T = TypeVar("T")
@@ -148,15 +149,6 @@ def require_data(observations: Sequence[Observations]) -> None:
     """
     if not any(len(seen) for seen in observations):
         raise NoDataError("a surrogate needs at least one observation, got none")
-
-
-def milestone(count: int) -> int:
-    """The last number of observations, up to `count`, at which the parameters are learned again.
-
-    Every number up to 16, then every other, from 32 on every fourth and so on, which is 6 to 12 % more each time.
-    """
-    step = 1 << max(0, count.bit_length() - 4)
-    return count // step * step
 
 
 class Memory(Generic[T]):

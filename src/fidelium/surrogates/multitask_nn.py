@@ -93,6 +93,10 @@ class SharedFeatures:
         if not self.spread > 0:
             raise SettingError(f"spread must be above 0, got {self.spread!r}")
 
+    @property
+    def chained(self) -> bool:
+        return False
+
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[SharedParameters]:
         network = jax.tree.map(np.asarray, self._network(dimension, key))
 

@@ -7,6 +7,7 @@ They stand side by side in one pytree with a leading axis, so that one compiled 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -22,6 +23,7 @@ from fidelium.history import History
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Focus, Focusable, JointlyGaussian, Point, Posterior, Scalar, Success, Surrogate
+from fidelium.surrogates.inputs import all_used
 from fidelium.surrogates.success import SuccessModel, SuccessPosterior
 
 _FARTHEST = 1e9
@@ -260,7 +262,8 @@ def fit_runs(
     taught = None
     if history.learns_success:
         succeeded, failed = zip(*history.successes, strict=True)
-        taught = Cautious.of((success or SuccessModel()).fit(succeeded, failed, key), history)
+        model = replace(success or SuccessModel(), used=all_used(history.used))
+        taught = Cautious.of(model.fit(succeeded, failed, key), history)
     limits = tuple((each.lower, each.upper) for each in history.constraints)
     return RunPosterior(value, tuple(outcomes), limits, taught)
 
@@ -289,8 +292,14 @@ def _focused(
 
 def _best_ranges(history: History) -> tuple[tuple[float, float], ...]:
     """Of every fidelity, the values from that of the best feasible design on, or of the one nearest to feasible."""
+    history = _with_data(history)
     both = zip(history.inside, history.order, strict=True)
-    return tuple((float(seen.y[order[0]]) if len(seen) else 0.0, np.inf) for seen, order in both)
+    return tuple((float(seen.sure_y[order[0]]) if len(seen) else 0.0, np.inf) for seen, order in both)
+
+
+def _with_data(history: History) -> History:
+    """The history of a slice of the space if something was observed there, else that of the whole."""
+    return history if any(len(seen) for seen in history.inside) else history.whole
 
 
 def _centre(history: History) -> tuple[float, ...]:
@@ -298,6 +307,7 @@ def _centre(history: History) -> tuple[float, ...]:
 
     It stays where it was as long as better ones are near: with another one, everything is learned again.
     """
+    history = _with_data(history)
     for seen, order in zip(reversed(history.inside), reversed(history.order), strict=True):
         if len(seen):
             rank = np.argsort(order)

@@ -38,8 +38,9 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.covariances import MixedProcesses
-from fidelium.surrogates.gp.exact import ExactGP, Rows
+from fidelium.surrogates.gp.exact import Covariance, ExactGP, Rows
 from fidelium.surrogates.gp.probit import Labels, labels_log_evidence, match_sites
+from fidelium.surrogates.inputs import AllUsed, seen_covariance
 from fidelium.surrogates.learning import (
     Entries,
     Entry,
@@ -148,6 +149,7 @@ class SuccessModel:
         most_points: trials used at most: all failures up to half of them, and successes, half of these the nearest to
             failures.
         most_learned: parameters are learned from this many of them at most.
+        used: the columns that each fidelity uses: a run does not fail because of others. None: all use all.
     """
 
     rate: float = 0.85
@@ -157,6 +159,7 @@ class SuccessModel:
     steps: int = 30
     most_points: int = 192
     most_learned: int = 128
+    used: AllUsed | None = None
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
@@ -206,7 +209,7 @@ class SuccessModel:
         weight = softmax(found.value + np.log(self.random_prior))
         return jax.vmap(partial(unravel, prior.mean))(jnp.asarray(found.x)), weight
 
-    def process(self, theta: SuccessParameters, fidelities: int) -> tuple[MixedProcesses, Scalar]:
+    def process(self, theta: SuccessParameters, fidelities: int) -> tuple[Covariance, Scalar]:
         """The covariance of g, and c."""
         shared = jax.nn.sigmoid(theta.shared_logit)
         mixing = jnp.concatenate(
@@ -216,7 +219,7 @@ class SuccessModel:
         root = jnp.exp(theta.log_amplitude) / math.sqrt(1 + LEVEL) * mixing
         # distances by products: the gradient of `pair` takes a tenth of the time in six dimensions with 192 trials
         kernel = Kernel(jnp.asarray(theta.log_lengths), self.kernel, few=0)
-        covariance = MixedProcesses(root[None], (kernel,), LEVEL)
+        covariance = seen_covariance(MixedProcesses(root[None], (kernel,), LEVEL), self.used)
         return covariance, ndtri(self.rate) * jnp.sqrt(1 + jnp.exp(2 * theta.log_amplitude))
 
 
@@ -320,5 +323,5 @@ def _one_by_one(function: Callable[..., T], *rows: Any) -> T:
     return jax.lax.map(lambda row: function(*row), rows)
 
 
-def _gram(covariance: MixedProcesses, at: At) -> Float[Array, "n n"]:
+def _gram(covariance: Covariance, at: At) -> Float[Array, "n n"]:
     return jax.vmap(lambda p: jax.vmap(lambda q: covariance(p, q))(at))(at)

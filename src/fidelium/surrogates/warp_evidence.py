@@ -21,11 +21,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fidelium.history import Observations
 from fidelium.numerics import linalg
 from fidelium.numerics.kernels import Kernel
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.warping import STRAIGHT, Bend, distance
+from fidelium.surrogates.known_noise import LEAST_STD, MOST_STD, NOT_KNOWN, or_learned
 from fidelium.surrogates.learning import (
     LENGTH,
     LENGTH_LOG_STD,
@@ -65,7 +67,7 @@ STEP = 4.0
 STEPS = 16
 """Evaluations of the evidence at most, twice."""
 
-_LEAST_SCORE, _LEAST_SQUARE, _LEAST_SCALE = -1e300, 1e-30, 1e-290
+_LEAST_SCORE, _LEAST_SQUARE, _LEAST_SCALE, _LARGEST_ERROR = -1e300, 1e-30, 1e-290, 1e150
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,14 @@ class Scored:
         return tuple(self.candidate.bend(m, ratio) for m, ratio in enumerate(self.ratios))
 
 
-def scored(inputs: Sequence[Values], values: Sequence[Values], candidates: Sequence[Candidate]) -> list[Scored]:
+def scored(observations: Sequence[Observations], candidates: Sequence[Candidate]) -> list[Scored]:
     """Every candidate with its likeliest scale and its score, the penalty subtracted.
 
     Args:
-        inputs: designs of each fidelity.
-        values: of each fidelity.
+        observations: of each fidelity.
         candidates: at least one.
     """
+    inputs, values = [seen.seen_x for seen in observations], [seen.y for seen in observations]
     size, fidelities = bucket(max(len(y) for y in values)), len(values)
     mask = np.stack([pad_rows(_counting(y), size) for y in values])
     between, beyond = (np.stack(part) for part in zip(*(_parts(c, values, size) for c in candidates), strict=True))
@@ -144,6 +146,7 @@ def scored(inputs: Sequence[Values], values: Sequence[Values], candidates: Seque
         between,
         beyond,
         np.array([[c.below, c.above, c.shared] for c in candidates], dtype=float),
+        _errors(candidates, observations, size),
     )
     prior = _prior(inputs[0].shape[1], fidelities)
     climb = partial(
@@ -182,6 +185,27 @@ def _parts(candidate: Candidate, values: Sequence[Values], size: int) -> tuple[V
     return np.stack(between), np.stack(beyond)
 
 
+def _errors(candidates: Sequence[Candidate], observations: Sequence[Observations], size: int) -> Values | None:
+    """The standard errors in units of each candidate's gaps, padded, negative where not known; None if none is."""
+    if all(seen.std is None for seen in observations):
+        return None
+    rows = [
+        [
+            np.pad(_error(seen, gap), (0, size - len(seen)), constant_values=NOT_KNOWN)
+            for seen, gap in zip(observations, candidate.gaps, strict=True)
+        ]
+        for candidate in candidates
+    ]
+    return np.array(rows)
+
+
+def _error(seen: Observations, gap: float) -> Values:
+    if seen.std is None:
+        return np.full(len(seen), NOT_KNOWN)
+    with np.errstate(over="ignore"):
+        return np.where(np.isnan(seen.std), NOT_KNOWN, np.minimum(seen.std / gap, _LARGEST_ERROR))
+
+
 def _counting(y: Values) -> Values:
     """1 for the values that count: not for the best and the worst one, and for none if the others are the same.
 
@@ -209,6 +233,7 @@ class _Data(eqx.Module):
     between: Float[Array | np.ndarray, "r m n"]
     beyond: Float[Array | np.ndarray, "r m n"]
     flags: Float[Array | np.ndarray, "r 3"]
+    errors: Float[Array | np.ndarray, "r m n"] | None
 
 
 def _prior(dimension: int, fidelities: int) -> Prior[_Parameters]:
@@ -242,14 +267,14 @@ def _log_densities(
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
     """log p(u, theta) of every row, u the values in units of its gaps, and its gradient."""
 
-    def one(vector: Array, between: Array, beyond: Array, flags: Array) -> Array:
+    def one(vector: Array, between: Array, beyond: Array, flags: Array, errors: Array | None) -> Array:
         theta = unravel(prior_mean, vector)
         log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(prior_mean)[0]) / ravel_pytree(prior_std)[0]) ** 2)
         kernel = Kernel(jnp.asarray(theta.process.log_lengths))
         variance = jnp.exp(2 * theta.process.log_amplitude)
         ratios = jnp.exp(jnp.where(flags[2] > 0, theta.log_ratios[0], theta.log_ratios))
 
-        def fidelity(x: Array, mask: Array, between: Array, beyond: Array, ratio: Array) -> Array:
+        def fidelity(x: Array, mask: Array, between: Array, beyond: Array, ratio: Array, errors: Array | None) -> Array:
             bends = jnp.where(beyond < 0, flags[0], flags[1]) > 0
             far = jnp.log1p(jnp.abs(beyond) / ratio)
             z = between + jnp.where(bends, jnp.sign(beyond) * ratio * far, beyond)
@@ -258,12 +283,19 @@ def _log_densities(
             std = jnp.sqrt(jnp.sum(mask * z**2) / count + _LEAST_SQUARE)
             best = jnp.max(jnp.where(mask > 0, z / std, -_NO_END))
             noise_var = Noise.of(theta.noise, jnp.stack([best, jnp.asarray(_NO_END)])).var(z / std)
+            if errors is not None:
+                bent = errors * jnp.where(bends, ratio / (ratio + jnp.abs(beyond)), 1.0) / std
+                noise_var = or_learned(jnp.where(errors < 0, NOT_KNOWN, _clipped(bent) ** 2), noise_var)
             k = jax.vmap(lambda p: jax.vmap(lambda q: kernel(p, q))(x))(x)
             density = linalg.log_normal(z / std, variance * k + jnp.diag(noise_var), mask)
             # the slope of z is that of a logarithm, ratio / (ratio + |beyond|), over the standard deviation
             return density - jnp.sum(mask * (jnp.where(bends, far, 0.0) + jnp.log(std)))
 
-        fidelities = jax.vmap(fidelity)(jnp.asarray(data.x), jnp.asarray(data.mask), between, beyond, ratios)
+        fidelities = jax.vmap(fidelity)(jnp.asarray(data.x), jnp.asarray(data.mask), between, beyond, ratios, errors)
         return jnp.sum(fidelities) + log_prior
 
-    return jax.vmap(jax.value_and_grad(one))(vectors, data.between, data.beyond, data.flags)
+    return jax.vmap(jax.value_and_grad(one))(vectors, data.between, data.beyond, data.flags, data.errors)
+
+
+def _clipped(std: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    return jnp.clip(std, LEAST_STD, MOST_STD)

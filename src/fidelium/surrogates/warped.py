@@ -139,7 +139,7 @@ def fit_warped(surrogate: Surrogate[P], observations: Sequence[Observations], wa
     """
     if all(warp.is_identity for warp in warps):
         return surrogate.fit(observations, key)
-    warped = [Observations(seen.unit_x, w.inward(seen.y)) for seen, w in zip(observations, warps, strict=True)]
+    warped = [_bent(seen, w) for seen, w in zip(observations, warps, strict=True)]
     posterior = surrogate.fit(warped, key)
 
     def parts(posterior: ScaledPosterior) -> list[ScaledPosterior]:
@@ -150,6 +150,12 @@ def fit_warped(surrogate: Surrogate[P], observations: Sequence[Observations], wa
         for part in parts(posterior)
     ]
     return eqx.tree_at(lambda p: [part.units for part in parts(p)], posterior, rows)
+
+
+def _bent(seen: Observations, bend: Warp | Bend) -> Observations:
+    """Observations through a map; standard errors by its slope at each value."""
+    std = None if seen.std is None else seen.std * np.exp(bend.log_slope(seen.y))
+    return replace(seen, y=bend.inward(seen.y), std=std)
 
 
 def choose_warps(observations: Sequence[Observations], key: Key, *, shared: bool = False) -> tuple[Warp, ...]:
@@ -193,7 +199,7 @@ _memory = Memory[tuple[Warp, ...]](32)
 def _digest(question: str, observations: Sequence[Observations]) -> str:
     digest = hashlib.sha256(question.encode())
     for seen in observations:
-        digest.update(repr(len(seen)).encode() + seen.unit_x.tobytes() + seen.y.tobytes())
+        digest.update(repr(len(seen)).encode() + seen.digest)
     return digest.hexdigest()
 
 
@@ -201,20 +207,19 @@ def _choose(observations: Sequence[Observations], propose: Propose, again: bool,
     """The best bends, and if `again`, those of the values that they give."""
     parts = zip(observations, key.split(len(observations)), strict=True)
     chosen = [subset(len(seen), MOST_POINTS, part) for seen, part in parts]
-    inputs = [seen.unit_x[rows] for seen, rows in zip(observations, chosen, strict=True)]
-    everything = [seen.y for seen in observations]
 
-    def bends(values: Sequence[Values]) -> tuple[Bend, ...]:
+    def bends(everything: Sequence[Observations]) -> tuple[Bend, ...]:
+        values = [seen.y for seen in everything]
         candidates = propose(values)
         if not candidates:
             return (STRAIGHT,) * len(values)
-        fewer = [y[rows] for y, rows in zip(values, chosen, strict=True)]
-        return max(scored(inputs, fewer, [_straight(values), *candidates]), key=lambda each: each.score).bends
+        fewer = [seen.rows(rows) for seen, rows in zip(everything, chosen, strict=True)]
+        return max(scored(fewer, [_straight(values), *candidates]), key=lambda each: each.score).bends
 
-    firsts = bends(everything)
+    firsts = bends(observations)
     if not again or all(bend.is_straight for bend in firsts):
         return tuple(Warp(bend) for bend in firsts)
-    seconds = bends([bend.inward(y) for bend, y in zip(firsts, everything, strict=True)])
+    seconds = bends([_bent(seen, bend) for seen, bend in zip(observations, firsts, strict=True)])
     return tuple(Warp(first, second) for first, second in zip(firsts, seconds, strict=True))
 
 

@@ -50,11 +50,23 @@ from fidelium.testing.storage_changes import (
     people_may_exclude_and_restore,
     people_may_retry,
 )
+from fidelium.testing.storage_costs import (
+    a_corrected_trial_costs_what_was_measured,
+    declared_costs_are_not_measured,
+    every_measured_attempt_is_paid,
+    measured_costs_replace_expected_ones,
+)
 from fidelium.testing.storage_outcomes import (
     a_retried_trial_forgets_its_outcomes,
     outcomes_come_back_bit_by_bit,
     standard_errors_come_back_bit_by_bit,
     trials_are_judged_by_the_definitions_constraints,
+)
+from fidelium.testing.storage_steering import (
+    people_may_enqueue,
+    people_may_write_on_trials,
+    stops_are_recorded,
+    what_a_budget_does_not_pay_for_waits,
 )
 
 Law = Callable[[StorageCase], None]
@@ -454,11 +466,19 @@ LAWS: tuple[Law, ...] = (
     a_late_result_is_taken_while_nobody_runs_the_trial,
     a_trial_given_back_is_started_again,
     charged_costs_stay,
+    measured_costs_replace_expected_ones,
+    every_measured_attempt_is_paid,
+    a_corrected_trial_costs_what_was_measured,
+    declared_costs_are_not_measured,
     a_definition_is_replaced_once,
     people_may_exclude_and_restore,
     people_may_retry,
     people_may_correct,
     changes_say_who_when_and_why,
+    people_may_enqueue,
+    what_a_budget_does_not_pay_for_waits,
+    people_may_write_on_trials,
+    stops_are_recorded,
     outcomes_come_back_bit_by_bit,
     standard_errors_come_back_bit_by_bit,
     a_retried_trial_forgets_its_outcomes,

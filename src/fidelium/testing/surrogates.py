@@ -59,6 +59,7 @@ class SurrogateCase:
             (and as a share of them): draws by random features, and marginals by moment matching, are approximate.
         link_tolerance: the same of conditionals against marginals.
         given_tolerance: how far the means may move after a fantasy observation equal to the predictive mean.
+        exact_tolerance: how far the means may be from values that are reported to be exact, in the values' spread.
     """
 
     surrogate: Surrogate[Posterior]
@@ -69,6 +70,7 @@ class SurrogateCase:
     draw_tolerance: float = 0.15
     link_tolerance: float = 0.1
     given_tolerance: float = 0.2
+    exact_tolerance: float = 0.02
 
     def observations(self, count: int) -> list[Observations]:
         """`count` observations of the lowest fidelity, half as many of the target."""
@@ -270,6 +272,97 @@ def fantasy_observations_keep_the_means(case: SurrogateCase) -> None:
 
 
 @jax_session()
+def exact_values_are_interpolated(case: SurrogateCase) -> None:
+    """Where all runs report a standard error of 0, the means are the values, at every fidelity."""
+    usual = case.observations(case.count)
+    posterior = case.fit([replace(seen, std=np.zeros(len(seen))) for seen in usual])
+    for m, (seen, scale) in enumerate(zip(usual, posterior.scales(), strict=True)):
+        means = np.asarray(_marginals_at(posterior, jnp.asarray(seen.unit_x))[0])[:, m]
+        apart = (scale.outward(means) - seen.y) / np.std(seen.y)
+        _close(f"means of fidelity {m} less exact values, over their spread", apart, 0.0, case.exact_tolerance)
+
+
+@jax_session()
+def values_with_huge_errors_are_ignored(case: SurrogateCase) -> None:
+    """It does not matter what a run gave whose standard error is a million times the values' spread."""
+    *lower, target = case.observations(case.count)
+    x, size = np.full((1, case.dimension), 0.5), len(target)
+
+    def with_one_more(value: float) -> Posterior:
+        std = np.append(np.full(size, np.nan), 1e6)
+        return case.fit([*lower, Observations(np.concatenate([target.unit_x, x]), np.append(target.y, value), std)])
+
+    low, high = (with_one_more(value) for value in (-3.0, 3.0))
+    moments = [_in_units(posterior, case.points()) for posterior in (low, high)]
+    for what, one, other in zip(("mean", "deviation"), *moments, strict=True):
+        label = f"{what} of the target after another value with a huge error, over the deviation"
+        _close(label, (one - other) / moments[0][1], 0.0, 0.1)
+
+
+@jax_session()
+def reported_errors_are_the_noise(case: SurrogateCase) -> None:
+    """A future observation has the errors that runs reported; where they are large, less is learned from values.
+
+    Errors are data: more of them inside a padding bucket compile nothing.
+    """
+    usual, x = case.observations(case.count), case.points()
+
+    def with_errors(observations: Sequence[Observations], std: float) -> Posterior:
+        return case.fit([replace(seen, std=np.full(len(seen), std)) for seen in observations])
+
+    precise, noisy = with_errors(usual, 0.03), with_errors(usual, 0.6)
+    for m, scale in enumerate(noisy.scales()):
+        noise = float(np.sqrt(noisy.noise_var(m, jnp.asarray(20.0))))
+        expected = float(np.median(scale.inward_std(usual[m].y, np.full(len(usual[m]), 0.6))))
+        _close(f"noise of fidelity {m} where 0.6 was reported, in the model's units", noise, expected, 1e-6)
+        observed = jnp.asarray(usual[m].unit_x)
+        (mean, var), (_, less_sure) = (
+            [np.asarray(part)[:, m] for part in _marginals_at(each, observed)] for each in (precise, noisy)
+        )
+        _require(
+            float(np.mean(less_sure)) > 1.5 * float(np.mean(var)),
+            f"fidelity {m} is known less well where errors of 0.6 and not of 0.03 were reported",
+            (np.mean(var), np.mean(less_sure)),
+        )
+        misfit = precise.scales()[m].outward(mean) - usual[m].y
+        share = float(np.sqrt(np.mean(misfit**2)) / np.std(usual[m].y))
+        _require(share < 0.3, f"values of fidelity {m} with errors of 0.03 are followed", share)
+    _marginals_at(with_errors(usual, 0.1), x)
+    with _compilations() as compiled:
+        _marginals_at(with_errors(case.observations(case.count + 1), 0.2), x)
+    _require(not compiled, "one more observation with a standard error compiles nothing", compiled)
+
+
+@jax_session()
+def what_a_fidelity_ignores_does_not_matter(case: SurrogateCase) -> None:
+    """Where the lowest fidelity does not use the last column, nothing there depends on it; the target does.
+
+    What was run there at one value of the column is known at all values; and it still informs about the target.
+    """
+    if case.fidelities < 2 or case.dimension < 2:
+        return
+    used = (*[True] * (case.dimension - 1), False)
+    lowest, *higher = case.observations(2 * case.count)
+    flat = replace(lowest, y=case.objective(np.c_[lowest.unit_x[:, :-1], np.full(len(lowest), 0.3)], 0), used=used)
+    higher = [replace(seen, y=seen.y + 0.5 * seen.unit_x[:, -1]) for seen in higher]
+    posterior, x = case.fit([flat, *higher]), case.points()
+    moved = x.at[:, -1].set(1 - 0.9 * x[:, -1])
+    for now, when in ((posterior, ""), (posterior.given(np.asarray(x[:1]), [0]), " after a run is expected")):
+        here, there = (np.stack([np.asarray(part) for part in _marginals_at(now, at)]) for at in (x, moved))
+        _close(f"lowest fidelity elsewhere along what it ignores{when}", there[:, :, 0], here[:, :, 0], 1e-12)
+        away = float(np.max(np.abs(there[0, :, -1] - here[0, :, -1])))
+        _require(away > 0.05, "the target depends on what the lowest fidelity ignores", away)
+    _, slopes = _with_slopes(posterior, x[:3])
+    _close("slope of the lowest fidelity along what it ignores", slopes["means"][:, 0, -1], 0.0, 1e-12)
+    given = np.asarray(posterior.given(np.asarray(moved[:1]), [0]).marginals(x[0])[1])
+    before = np.asarray(posterior.marginals(x[0])[1])
+    _require(given[0] < before[0], "a run elsewhere along what it ignores is the same run", (before[0], given[0]))
+    with _compilations() as compiled:
+        _marginals_at(case.fit([flat.first(len(flat) - 1), *higher]), x)
+    _require(not compiled, "one observation fewer at a fidelity with few inputs compiles nothing", compiled)
+
+
+@jax_session()
 def the_same_key_gives_the_same_posterior(case: SurrogateCase) -> None:
     """`fit` is pure."""
     again = case.fit(case.observations(case.count))
@@ -298,6 +391,10 @@ LAWS: tuple[Law, ...] = (
     degenerate_data_give_numbers,
     the_members_together_are_the_posterior,
     fantasy_observations_keep_the_means,
+    exact_values_are_interpolated,
+    values_with_huge_errors_are_ignored,
+    reported_errors_are_the_noise,
+    what_a_fidelity_ignores_does_not_matter,
     the_same_key_gives_the_same_posterior,
     no_data_are_refused,
 )
@@ -336,6 +433,12 @@ def _target_moments(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Value
     """Mean and standard deviation of the target."""
     means, variances = (np.asarray(part)[:, -1] for part in _marginals_at(posterior, x))
     return means, np.sqrt(variances)
+
+
+def _in_units(posterior: Posterior, x: Float[Array, "n d"]) -> tuple[Values, Values]:
+    """Mean and standard deviation of the target in the objective's units."""
+    means, stds = _target_moments(posterior, x)
+    return posterior.scales()[-1].outward_moments(means, stds**2)
 
 
 @jax.jit

@@ -227,7 +227,7 @@ def half_splits(observations: Sequence[Observations], count: int, key: Key) -> t
 def _halves(seen: Observations, is_tested: bool, key: Key) -> tuple[Observations, Observations]:
     order = key.generator().permutation(len(seen))
     train, test = np.split(order, [(len(seen) + 1) // 2 if is_tested else len(seen)])
-    return Observations(seen.unit_x[train], seen.y[train]), Observations(seen.unit_x[test], seen.y[test])
+    return seen.rows(train), seen.rows(test)
 
 
 def _as_data(observations: Sequence[Observations]) -> tuple[PaddedData, ...]:

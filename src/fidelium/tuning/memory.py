@@ -45,7 +45,7 @@ def remembered(
 def _name(question: object, observations: Sequence[Observations]) -> str:
     digest = hashlib.sha256(f"{version('fidelium')} {question!r}".encode())
     for seen in observations:
-        digest.update(f"{seen.unit_x.shape}".encode() + seen.unit_x.tobytes() + seen.y.tobytes())
+        digest.update(f"{seen.unit_x.shape}".encode() + seen.digest)
     return digest.hexdigest()[:32]
 
 

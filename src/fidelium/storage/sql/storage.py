@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError, StudyExistsError
 from fidelium.history import Change, Trial
 from fidelium.storage import transitions
-from fidelium.storage.base import Action, Result, never
+from fidelium.storage.base import Action, Annotation, Result, always, never
 from fidelium.storage.memory import Clock
 from fidelium.storage.serialise import bounded_reason, checked_name, definition_text, unknown_study
 from fidelium.storage.sql import tables as sql
@@ -88,7 +88,7 @@ class SqlStudy:
             if not transitions.is_next(trial, study.trial_count):
                 return None
             if math.isfinite(budget):
-                transitions.check_budget(trial, self._costs(connection), budget)
+                transitions.check_budget(trial, self._committed(connection, budget), budget)
             added = transitions.entered(trial, self.definition, alive, self._database.now(connection))
             version = study.version + 1
             connection.execute(sql.ADD_TRIAL, fixed | life_columns(added) | {"study_id": self._id, "version": version})
@@ -97,24 +97,53 @@ class SqlStudy:
 
         return self._database.write(work)
 
-    def claim(self, worker: str | None) -> Trial | None:
+    def enqueue(self, trials: Sequence[Trial], who: str, budget: float = math.inf) -> tuple[Trial, ...]:
+        checked_name(who, "the name of who adds a trial")
+        fixed = [fixed_columns(trial, self.definition.ladder) for trial in trials]
+
+        def work(connection: Connection) -> tuple[Trial, ...]:
+            study, now = self._lock(connection), self._database.now(connection)
+            counts = self._committed(connection, budget) if math.isfinite(budget) else {}
+            added = transitions.enqueued(trials, study.trial_count, counts, budget, self.definition)
+            if added:
+                columns = {"study_id": self._id, "version": study.version + 1}
+                rows = [
+                    first | life_columns(trial) | columns | {"number": trial.number}
+                    for first, trial in zip(fixed, added, strict=True)
+                ]
+                connection.execute(sql.ADD_TRIAL, rows)
+                self._record(connection, *(transitions.enqueue_record(trial, who, now) for trial in added))
+                self._update(connection, version=study.version + 1, trial_count=study.trial_count + len(added))
+            return tuple(added)
+
+        return self._database.write(work)
+
+    def claim(
+        self, worker: str | None, budget: float = math.inf, accepts: Callable[[Trial], bool] = always
+    ) -> Trial | None:
         if worker is not None:
             checked_name(worker, "a worker's name")
 
         def work(connection: Connection) -> Trial | None:
             study = self._lock(connection)
-            queued = self._select(connection, sql.FIRST_QUEUED)
-            if not queued:
+            first = self._first_to_start(connection, budget, accepts)
+            if first is None:
                 return None
-            return self._save(connection, study, transitions.claimed(queued[0], worker, self._database.now(connection)))
+            return self._save(connection, study, transitions.claimed(first, worker, self._database.now(connection)))
 
         return self._database.write(work)
 
     def finish(self, number: int, attempt: int, result: Result) -> Trial:
-        return self._change(number, attempt, lambda trial, now: transitions.ended(trial, result, now))
+        measured = self.definition.measures_costs
+        return self._change(
+            number, attempt, lambda trial, now: transitions.ended(trial, result, now, measured=measured)
+        )
 
-    def requeue(self, number: int, attempt: int, reason: str | None = None) -> Trial:
-        return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason))
+    def requeue(
+        self, number: int, attempt: int, reason: str | None = None, measured_cost: float | None = None
+    ) -> Trial:
+        cost = measured_cost if self.definition.measures_costs else None
+        return self._change(number, attempt, lambda trial, now: transitions.given_back(trial, reason, cost))
 
     def amend(
         self, number: int, action: Action, who: str, reason: str | None = None, result: Result | None = None
@@ -124,9 +153,24 @@ class SqlStudy:
         def work(connection: Connection) -> Trial:
             study, now = self._lock(connection), self._database.now(connection)
             trial = transitions.known(self._find(connection, study, number), number, study.trial_count)
-            amended = transitions.amended(trial, action, reason, result, now)
+            measured = self.definition.measures_costs
+            amended = transitions.amended(trial, action, reason, result, now, measured=measured)
             self._record(connection, transitions.change_record(trial, action, who, reason, now))
             return self._save(connection, study, amended)
+
+        return self._database.write(work)
+
+    def annotate(self, number: int, annotation: Annotation, text: str, who: str) -> Trial:
+        checked_name(who, "the name of who writes on a trial")
+
+        def work(connection: Connection) -> Trial:
+            study, now = self._lock(connection), self._database.now(connection)
+            trial = transitions.known(self._find(connection, study, number), number, study.trial_count)
+            written = transitions.annotated(trial, annotation, text)
+            if written == trial:
+                return trial
+            self._record(connection, transitions.annotation_record(trial, written, annotation, who, text, now))
+            return self._save(connection, study, written)
 
         return self._database.write(work)
 
@@ -146,6 +190,15 @@ class SqlStudy:
 
         self._database.write(work)
         self._seen = _Seen(definition)
+
+    def note_stop(self, who: str, reason: str) -> None:
+        checked_name(who, "a worker's name")
+
+        def work(connection: Connection) -> None:
+            self._lock(connection)
+            self._record(connection, transitions.stop_record(who, reason, self._database.now(connection)))
+
+        self._database.write(work)
 
     def changes(self) -> tuple[Change, ...]:
         def work(connection: Connection) -> tuple[Change, ...]:
@@ -201,9 +254,25 @@ class SqlStudy:
 
         self._database.write(work)
 
-    def _costs(self, connection: Connection) -> dict[float, int]:
+    def _first_to_start(self, connection: Connection, budget: float, accepts: Callable[[Trial], bool]) -> Trial | None:
+        """The queued trial to start next; one row is read where none of them waits for a larger budget."""
+        if accepts is always and (math.isinf(budget) or transitions.fits(self._costs(connection), budget)):
+            return next(iter(self._select(connection, sql.FIRST_QUEUED)), None)
+        queued = self._select(connection, sql.QUEUED)
+        counts = self._costs(connection, sql.STARTED_COSTS) if queued and math.isfinite(budget) else {}
+        return transitions.first_to_start(queued, counts, budget, accepts)
+
+    def _committed(self, connection: Connection, budget: float) -> Mapping[float, int]:
+        """How many trials of each cost count against a budget."""
+        counts = self._costs(connection)
+        if transitions.fits(counts, budget):
+            return counts
+        unstarted = [trial for trial in self._select(connection, sql.QUEUED) if trial.is_unstarted]
+        return transitions.committed(self._costs(connection, sql.STARTED_COSTS), unstarted, budget)
+
+    def _costs(self, connection: Connection, statement: Any = sql.COSTS) -> dict[float, int]:
         """How many trials there are of each cost."""
-        rows = connection.execute(sql.COSTS, {"of_study": self._id})
+        rows = connection.execute(statement, {"of_study": self._id})
         return {cell(row, "cost", NUMBER, f"a trial of {self._place}"): row.runs for row in rows}
 
     def _refreshed(self, connection: Connection) -> tuple[Trial, ...]:
@@ -253,9 +322,10 @@ class SqlStudy:
         known = 0 <= number < study.trial_count
         return next(iter(self._select(connection, sql.TRIAL, of_number=number)), None) if known else None
 
-    def _record(self, connection: Connection, change: Change) -> None:
-        number = connection.execute(sql.CHANGE_COUNT, {"of_study": self._id}).scalar_one()
-        connection.execute(sql.ADD_CHANGE, asdict(change) | {"study_id": self._id, "number": number})
+    def _record(self, connection: Connection, *changes: Change) -> None:
+        first = connection.execute(sql.CHANGE_COUNT, {"of_study": self._id}).scalar_one()
+        rows = [asdict(change) | {"study_id": self._id, "number": n} for n, change in enumerate(changes, first)]
+        connection.execute(sql.ADD_CHANGE, rows)
 
     def _select(self, connection: Connection, statement: Any, **values: int) -> Sequence[Trial]:
         rows = connection.execute(statement, {"of_study": self._id, **values})

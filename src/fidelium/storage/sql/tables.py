@@ -24,6 +24,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -121,13 +122,15 @@ UPDATE_STUDY = update(STUDIES).where(_STUDY.id == bindparam("of_study"))
 
 ADD_TRIAL = insert(TRIALS)
 TRIAL = select(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
+_WAS_STARTED = or_(_TRIAL.state != TrialState.QUEUED.value, _TRIAL.attempt > 0)  # or given
 COSTS = select(_TRIAL.cost, func.count().label("runs")).where(_OF_STUDY).group_by(_TRIAL.cost)
-FIRST_QUEUED = (
+STARTED_COSTS = select(_TRIAL.cost, func.count().label("runs")).where(_OF_STUDY, _WAS_STARTED).group_by(_TRIAL.cost)
+QUEUED = (
     select(TRIALS)
     .where(_OF_STUDY, _TRIAL.state == TrialState.QUEUED.value)
     .order_by(_TRIAL.priority.desc(), _TRIAL.number)
-    .limit(1)
 )
+FIRST_QUEUED = QUEUED.limit(1)
 RUNNING = select(TRIALS).where(_OF_STUDY, _RUNNING).order_by(_TRIAL.number)
 UPDATE_TRIAL = update(TRIALS).where(_OF_STUDY, _TRIAL.number == bindparam("of_number"))
 BEAT = (

@@ -76,6 +76,11 @@ class CovarianceFamily(Protocol):
         """Whether the fidelities are compared in the same units."""
         ...
 
+    @property
+    def chained(self) -> bool:
+        """Whether process c is what fidelity c adds to those below, and so depends on what that fidelity uses."""
+        ...
+
     @abstractmethod
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[Any]:
         """The prior of the parameters, a pytree of named parts; the key is for families with a random start."""
@@ -152,6 +157,10 @@ class Independent:
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
 
+    @property
+    def chained(self) -> bool:
+        return False
+
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         mean, std = _process(dimension, AMPLITUDE, AMPLITUDE_LOG_STD)
         return Prior.of((mean,) * fidelities, (std,) * fidelities)
@@ -182,6 +191,10 @@ class Additive:
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
+
+    @property
+    def chained(self) -> bool:
+        return True
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         lowest, delta = (
@@ -234,6 +247,10 @@ class Coregionalised:
         check_kernel(self.kernel)
         if self.latent < 1:
             raise SettingError(f"a coregionalised process needs at least one latent process, got {self.latent!r}")
+
+    @property
+    def chained(self) -> bool:
+        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[LatentParameters, ...]]:
         means: list[LatentParameters] = []
@@ -339,6 +356,10 @@ class Convolved:
     """The convolved multi-output process (Alvarez and Lawrence 2011), the model of Zhang et al. (2017)."""
 
     shares_units: bool = False
+
+    @property
+    def chained(self) -> bool:
+        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[ConvolvedParameters]:
         length = 2 * _log_length(dimension)

@@ -60,7 +60,7 @@ class Rows(eqx.Module):
     Args:
         at: their points.
         y: their values.
-        noise_var: the variance of each value about the process.
+        noise_var: the variance of each value about the process; before learning, `NOT_KNOWN` where it is to be learned.
         mask: 1 for an observation, 0 for padding.
     """
 

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from fidelium.history import Observations
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.scaling import Scale, scale_rows, scales_of, standardising
+from fidelium.numerics.scaling import Scale, scale_rows, scales_of
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows, learn
+from fidelium.surrogates.inputs import AllUsed, all_used, seen_covariance
+from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_vars, unit_of
 from fidelium.surrogates.learning import (
     HIGHEST,
     LOWEST,
@@ -134,16 +136,17 @@ class GaussianProcess:
         units = _units(observations, self.family.shares_units)
         prior = _with_noise(self.family.prior(dimension, fidelities, prior_key), fidelities, self.noise_std)
         fewer = [
-            Observations(seen.unit_x[chosen], seen.y[chosen])
+            seen.rows(chosen)
             for seen, part in zip(observations, subset_key.split(fidelities), strict=True)
             for chosen in [subset(len(seen), self._most_points(fidelities), part)]
         ]
-        model = _JointModel(self.family, fidelities)
+        model = _JointModel(self.family, fidelities, all_used(tuple(seen.used for seen in observations)))
         theta = learn(model, prior, _rows(fewer, units), self.starts, self.steps, start_key)
         frequencies = self.family.frequencies(self.frequencies, dimension, fidelities, frequency_key)
         rows = model.noisy(_rows(observations, units), theta)
         process = ExactGP.of(model.covariance(theta), jax.tree.map(jnp.asarray, frequencies), rows)
-        return JointPosterior(process, model.noise(theta), jnp.asarray(scale_rows(units)))
+        noise = or_learned(jnp.asarray(typical_vars(observations, units)), model.noise(theta))
+        return JointPosterior(process, noise, jnp.asarray(scale_rows(units)))
 
     def _most_points(self, fidelities: int) -> int:
         """From how many observations of each fidelity the parameters are learned at most."""
@@ -161,21 +164,23 @@ class JointParameters(eqx.Module):
 class _JointModel:
     family: CovarianceFamily
     fidelities: int
+    used: AllUsed | None = None
 
     def covariance(self, theta: JointParameters) -> Covariance:
-        return self.family.covariance(theta.covariance, self.fidelities)
+        whole = self.family.covariance(theta.covariance, self.fidelities)
+        return seen_covariance(whole, self.used, chained=self.family.chained)
 
     def noise(self, theta: JointParameters) -> Float[Array, " m"]:
         return jnp.exp(2 * theta.log_noise_std)
 
     def noisy(self, rows: Rows, theta: JointParameters) -> Rows:
-        return eqx.tree_at(lambda r: r.noise_var, rows, self.noise(theta)[rows.at[1]])
+        return eqx.tree_at(lambda r: r.noise_var, rows, or_learned(rows.noise_var, self.noise(theta)[rows.at[1]]))
 
 
 def _units(observations: Sequence[Observations], shared: bool) -> list[Scale]:
     """The scale of each fidelity; those without a value take that of all values together."""
-    everything = standardising(np.concatenate([seen.y for seen in observations]))
-    return [standardising(seen.y) if len(seen) and not shared else everything for seen in observations]
+    everything = unit_of(*observations)
+    return [unit_of(seen) if len(seen) and not shared else everything for seen in observations]
 
 
 def _with_noise(prior: Prior[Any], fidelities: int, noise_std: float) -> Prior[JointParameters]:
@@ -189,10 +194,13 @@ def _with_noise(prior: Prior[Any], fidelities: int, noise_std: float) -> Prior[J
 
 
 def _rows(observations: Sequence[Observations], units: Sequence[Scale]) -> Rows:
-    """The observations of all fidelities as rows of one process, without their noise."""
+    """The observations of all fidelities as rows of one process, without the noise that is to be learned."""
     x = np.concatenate([seen.unit_x for seen in observations])
     y = np.concatenate([unit.inward(seen.y) for seen, unit in zip(observations, units, strict=True)])
     which = np.repeat(np.arange(len(observations)), [len(seen) for seen in observations])
     size = bucket(len(y))
     at = (jnp.asarray(pad_rows(x, size)), jnp.asarray(np.pad(which, (0, size - len(which)))))
-    return Rows(at, jnp.asarray(pad_rows(y, size)), jnp.ones(size), jnp.asarray(pad_rows(np.ones(len(y)), size)))
+    known = np.concatenate([known_vars(seen, unit) for seen, unit in zip(observations, units, strict=True)])
+    noise_var = np.pad(known, (0, size - len(y)), constant_values=NOT_KNOWN)
+    mask = jnp.asarray(pad_rows(np.ones(len(y)), size))
+    return Rows(at, jnp.asarray(pad_rows(y, size)), jnp.asarray(noise_var), mask)

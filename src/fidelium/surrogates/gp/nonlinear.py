@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -23,15 +24,17 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.history import Observations
+from fidelium.history import Observations, Used
 from fidelium.numerics.kernels import Kernel, check_kernel, frequencies, normal_frequencies
 from fidelium.numerics.padding import bucket, pad_rows
-from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
 from fidelium.surrogates.gp.covariances import BIAS
 from fidelium.surrogates.gp.exact import ExactGP, PathDraws, Rows, learn
+from fidelium.surrogates.inputs import seen_by
+from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_var, unit_of
 from fidelium.surrogates.learning import (
     LENGTH,
     LENGTH_LOG_STD,
@@ -108,15 +111,17 @@ class GPLayer(eqx.Module):
         process: g_m given the observations; its points are (x, f_{m-1}).
         slope: prior mean of df_m / df_{m-1}.
         noise_var: sigma_m^2.
+        used: the columns of x that the fidelity uses, None for all.
     """
 
     process: ExactGP
     slope: Scalar
     noise_var: Scalar
+    used: Used | None = eqx.field(static=True, default=None)
 
     def conditional(self, x: Point, below: Scalar | None) -> tuple[Scalar, Scalar]:
         """Mean and variance of f_m given the layer below, eq. (6) cond-m."""
-        at = _at(x, below)
+        at = _at(seen_by(self.used, x), below)
         mean, variance = self.process.moments(at)
         return mean + self.slope * at[1], variance
 
@@ -126,14 +131,15 @@ class GPLayer(eqx.Module):
 
     def value(self, draw: PathDraws, x: Point, below: Scalar | None) -> Scalar:
         """f_m according to one draw."""
-        at = _at(x, below)
+        at = _at(seen_by(self.used, x), below)
         return self.process.value(draw, at) + self.slope * at[1]
 
     def given(self, x: Float[Array, "n d"], below: Float[Array, " n"] | None, weight: Float[Array, " n"]) -> GPLayer:
         """Condition on fantasy observations y_m at the rows of x, equal to the predictive mean; not to be traced."""
-        at = (x, jnp.zeros(len(x)) if below is None else below)
+        seen = x if self.used is None else jax.vmap(partial(seen_by, self.used))(x)
+        at = (seen, jnp.zeros(len(x)) if below is None else below)
         process = self.process.given(at, jnp.full(len(x), self.noise_var), weight)
-        return GPLayer(process, self.slope, self.noise_var)
+        return GPLayer(process, self.slope, self.noise_var, self.used)
 
 
 @dataclass(frozen=True)
@@ -166,10 +172,10 @@ class NonlinearAutoregressive:
             NoDataError: if there is no observation at any fidelity.
         """
         require_data(observations)
-        units = [standardising(np.concatenate([seen.y for seen in observations]))]  # of an empty lowest fidelity
+        units = [unit_of(*observations)]  # of an empty lowest fidelity
         layers: list[GPLayer] = []
         for m, seen in enumerate(observations):
-            units.append(standardising(seen.y) if len(seen) else units[-1])
+            units.append(unit_of(seen) if len(seen) else units[-1])
             layers.append(self._fit_layer(layers, units[-1], seen, key.fold(m)))
         return ChainPosterior[GPLayer].of(layers, units[1:], self.nodes)
 
@@ -178,17 +184,18 @@ class NonlinearAutoregressive:
         dimension, has_below = seen.unit_x.shape[1], bool(layers)
         slope = 1.0 if has_below and not len(seen) else 0.0
         below = _means_below(layers, seen.unit_x, self.nodes)
-        z = unit.inward(seen.y) - slope * below
+        z, known = unit.inward(seen.y) - slope * below, known_vars(seen, unit)
         prior = _prior(dimension, has_below, slope)
         chosen = subset(len(seen), self.most_points, subset_key)
         model, theta = _LayerModel(self.kernel), jax.tree.map(jnp.asarray, prior.mean)
         if len(seen):
-            fewer = _rows(seen.unit_x[chosen], below[chosen], z[chosen])
+            fewer = _rows(seen.seen_x[chosen], below[chosen], z[chosen], known[chosen])
             theta = learn(model, prior, fewer, self.starts, self.steps, start_key)
-        rows = model.noisy(_rows(seen.unit_x, below, z), theta)
+        rows = model.noisy(_rows(seen.seen_x, below, z, known), theta)
         waves = self._frequencies(dimension, has_below, frequency_key)
         process = ExactGP.of(model.covariance(theta), waves, rows)
-        return GPLayer(process, jnp.asarray(slope), model.noise_var(theta))
+        future_var = or_learned(jnp.asarray(typical_var(seen, unit)), model.noise_var(theta))
+        return GPLayer(process, jnp.asarray(slope), future_var, seen.used)
 
     def _frequencies(self, dimension: int, has_below: bool, key: Key) -> tuple[Array, Array | None]:
         x_key, both_key = key.split(2)
@@ -277,14 +284,18 @@ class _LayerModel:
         return jnp.exp(2 * theta.log_noise_std)
 
     def noisy(self, rows: Rows, theta: GPLayerParameters) -> Rows:
-        return eqx.tree_at(lambda r: r.noise_var, rows, jnp.full(len(rows.y), self.noise_var(theta)))
+        learned = jnp.full(len(rows.y), self.noise_var(theta))
+        return eqx.tree_at(lambda r: r.noise_var, rows, or_learned(rows.noise_var, learned))
 
 
-def _rows(x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.float64]) -> Rows:
-    """Observations of one layer, without their noise."""
+def _rows(
+    x: NDArray[np.float64], below: NDArray[np.float64], z: NDArray[np.float64], known: NDArray[np.float64]
+) -> Rows:
+    """Observations of one layer, without the noise that is to be learned."""
     size = bucket(len(z))
+    noise_var = jnp.asarray(np.pad(known, (0, size - len(z)), constant_values=NOT_KNOWN))
     at_x, at_below, y, mask = (jnp.asarray(pad_rows(part, size)) for part in (x, below, z, np.ones(len(z))))
-    return Rows((at_x, at_below), y, jnp.ones(size), mask)
+    return Rows((at_x, at_below), y, noise_var, mask)
 
 
 def _means_below(layers: Sequence[GPLayer], x: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:

@@ -38,10 +38,11 @@ from fidelium.numerics.backend import quick_jit
 from fidelium.numerics.lbfgs import maximise_rows
 from fidelium.numerics.linalg import Root, weight_posterior
 from fidelium.numerics.padding import PaddedData, bucket, pad, pad_rows
-from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Focus
 from fidelium.surrogates.ensemble import Ensemble
+from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, moments_of, typical_var, unit_of
 from fidelium.surrogates.learning import (
     Memory,
     Prior,
@@ -54,7 +55,14 @@ from fidelium.surrogates.learning import (
 )
 from fidelium.surrogates.stacked_dnn.features import CosineDraws, CosineFamily, all_of
 from fidelium.surrogates.stacked_dnn.linearised import LinearisedLayer, LinearisedPosterior, Noise, linear_at, slope_of
-from fidelium.surrogates.stacked_dnn.priors import FOCUSED_FLOOR, Kind, LayerParameters, with_least_floor, without_noise
+from fidelium.surrogates.stacked_dnn.priors import (
+    FOCUSED_FLOOR,
+    Kind,
+    LayerParameters,
+    with_least_floor,
+    with_new_inputs,
+    without_noise,
+)
 
 _REFINEMENTS = 2
 """How often rho is computed again from the weights that it gave."""
@@ -104,19 +112,19 @@ class ClosedFormStack:
         require_data(observations)
         centre = _best_design(observations) if self.focus is None else np.asarray(self.focus.unit_x)
         early = [seen.first(self.learned_at(len(seen))) for seen in observations]
-        everything = standardising(np.concatenate([seen.y for seen in early]))  # the units of an empty lowest fidelity
+        everything = unit_of(*early)  # the units of an empty lowest fidelity
         question = hashlib.sha256(repr((replace(self, focus=None), self.focus is None, key, centre.tolist())).encode())
         learned: list[Learned] = []
         chain = Chain((), ((everything,) * self.members,))
         for m, (seen, first) in enumerate(zip(observations, early, strict=True)):
             precise = None if self.focus is None else self.focus.precise[m]
-            question.update(repr((len(first), precise)).encode() + first.unit_x.tobytes() + first.y.tobytes())
+            question.update(repr((len(first), precise)).encode() + first.digest)
             below = learned[-1] if learned else None
             learn = partial(self._learn_layer, m, below, everything, first, centre, key.fold(m))
             learned.append(_memory.get(question.hexdigest(), learn))
             now = learned[-1]
             chain = self._extended(m, chain, now.drawn, now.kinds, now.thetas, seen, len(first))
-        common = [standardising(seen.y) if len(seen) else chain.units[m + 1][0] for m, seen in enumerate(early)]
+        common = [unit_of(seen) if len(seen) else chain.units[m + 1][0] for m, seen in enumerate(early)]
         scales = zip(*chain.units[1:], strict=True)
         posteriors = [LinearisedPosterior.of(_row(chain.layers, i), own) for i, own in enumerate(scales)]
         return Ensemble.of(posteriors, common)
@@ -132,17 +140,18 @@ class ClosedFormStack:
     ) -> Learned:
         """Parameters and form of layer m, for every member."""
         draw_key, start_key, subset_key, form_key, doubt_key = key.split(5)
-        drawn = [self.family.draw(centre, below is not None, each) for each in draw_key.split(self.members)]
+        drawn = [self.family.draw(centre, below is not None, each, seen.used) for each in draw_key.split(self.members)]
         chain = below.likeliest if below is not None else Chain((), ((everything,) * self.members,))
         inputs = _inputs_at(chain.layers, seen)
         first = None if inputs is None else _row(inputs, 0)  # parameters are learned on one member
         learned = below.theta if below else None
+        new = None if below is None else below.drawn.used  # what the layer below has not learned lengths of
         forms = _forms(
             self.family.kinds,
-            seen.y,
+            seen,
             first,
             chain.units[-1][0],
-            lambda kind: self._prior(len(centre), kind, learned),
+            lambda kind: with_new_inputs(self._prior(len(centre), kind, learned), kind, new),
         )
         search = partial(self._search_theta, m, drawn[0], seen, first, subset(len(seen), self.most_points, subset_key))
         likeliest = self._likeliest(search, forms, start_key)
@@ -192,12 +201,13 @@ class ClosedFormStack:
         inputs = _inputs_at(chain.layers, seen)
         below = [None if inputs is None else np.asarray(inputs.mean)[i, :early] for i in range(self.members)]
         parts = zip(kinds, below, chain.units[-1], strict=True)
-        units = tuple(_unit(kind, seen.y[:early], means, unit) for kind, means, unit in parts)
+        units = tuple(_unit(kind, seen.first(early), means, unit) for kind, means, unit in parts)
         slopes = jnp.asarray([[kind.slope, kind.first_slope] for kind in kinds])
         data = [pad(seen.unit_x, unit.inward(seen.y)) for unit in units]
         y = jnp.stack([each.y for each in data])
-        ranges = jnp.asarray([self._precise_range(m, unit, seen.y) for unit in units])
-        layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs, ranges)
+        ranges = jnp.asarray([self._precise_range(m, unit, seen) for unit in units])
+        known = Known.of(seen, units, len(data[0].y))
+        layer = _weighted(self.family, drawn, thetas, slopes, data[0], y, inputs, ranges, known)
         return Chain((*chain.layers, layer), (*chain.units, units))
 
     def _search_theta(
@@ -215,17 +225,19 @@ class ClosedFormStack:
         The density of y is in the user's units, and so comparable between forms.
         """
         size = bucket(len(chosen))
-        data = [pad(seen.unit_x[chosen], form.unit.inward(seen.y[chosen])) for form in forms]
+        few, units = seen.rows(chosen), [form.unit for form in forms]
+        data = [pad(few.unit_x, unit.inward(few.y)) for unit in units]
         y = jnp.stack([each.y for each in data])
         slopes = jnp.asarray([form.kind.slope for form in forms])
-        ranges = jnp.asarray([self._precise_range(m, form.unit, seen.y[chosen]) for form in forms])
+        ranges = jnp.asarray([self._precise_range(m, unit, few) for unit in units])
+        known = Known.of(few, units, size)
         mean, std = _stacked([form.prior.mean for form in forms]), _stacked([form.prior.std for form in forms])
         picked = None if inputs is None else jax.tree.map(lambda part: pad_rows(np.asarray(part)[chosen], size), inputs)
         spread = None if picked is None else jnp.asarray(picked.rows @ picked.rows.T)
         alpha = None if picked is None else picked.mean
 
         def objective(theta: NDArray[np.float64]) -> tuple[Array, Array]:
-            shared = (data[0].x, y, data[0].mask, alpha, spread, ranges)
+            shared = (data[0].x, y, data[0].mask, alpha, spread, ranges, known)
             return _log_density_rows(self.family, drawn, theta, slopes, mean, std, *shared)
 
         lower, upper = ravel(forms[0].prior.lower), ravel(forms[0].prior.upper)
@@ -236,7 +248,7 @@ class ClosedFormStack:
         scores = np.maximum(found.value - len(chosen) * np.log(scales), _LEAST_SCORE)
         return [unravel(starts[0], row) for row in found.x], scores
 
-    def _precise_range(self, m: int, unit: Scale, y: NDArray[np.float64]) -> tuple[float, float]:
+    def _precise_range(self, m: int, unit: Scale, seen: Observations) -> tuple[float, float]:
         """The values of fidelity m, in these units, at which the noise is least: from the best one up, or the focus."""
         if self.focus is not None:
             low, high = self.focus.precise[m]
@@ -244,7 +256,7 @@ class ClosedFormStack:
                 return float(unit.inward(np.array([low]))[0]), _NO_END
             first, last = unit.inward(np.array([low, high])).tolist()
             return first, last
-        return float(np.max(unit.inward(y))) if len(y) else 0.0, _NO_END
+        return float(np.max(unit.inward(seen.sure_y))) if len(seen) else 0.0, _NO_END
 
 
 @dataclass(frozen=True)
@@ -304,6 +316,26 @@ class Learned:
 _memory = Memory[Learned](64)
 
 
+class Known(eqx.Module):
+    """The noise of a layer's observations that is known, in the units of every row (a member, or a form).
+
+    Args:
+        noise_var: of each observation, negative where it is to be learned.
+        typical_var: of a future one.
+    """
+
+    noise_var: Float[Array, "*e n"]
+    typical_var: Float[Array, "*e"]
+
+    @staticmethod
+    def of(seen: Observations, units: Sequence[Scale], size: int) -> Known | None:
+        """What is known; None if nothing is."""
+        if seen.std is None:
+            return None
+        rows = [np.pad(known_vars(seen, unit), (0, size - len(seen)), constant_values=NOT_KNOWN) for unit in units]
+        return Known(jnp.asarray(np.array(rows)), jnp.asarray([typical_var(seen, unit) for unit in units]))
+
+
 class Inputs(eqx.Module):
     """The layer below at the training inputs: its mean, and how it depends on the weights."""
 
@@ -323,20 +355,20 @@ def _row(tree: T, row: int) -> T:
 def _best_design(observations: Sequence[Observations]) -> NDArray[np.float64]:
     """The best design observed at the highest fidelity that was observed at all, `(d,)`."""
     highest = [seen for seen in observations if len(seen)][-1]
-    return highest.unit_x[np.argmax(highest.y)]
+    return highest.unit_x[np.argmax(highest.sure_y)]
 
 
 def _forms(
     kinds: Sequence[Kind],
-    y: NDArray[np.float64],
+    seen: Observations,
     inputs: Inputs | None,
     below_unit: Scale,
     prior_of: Callable[[Kind], Prior[LayerParameters]],
 ) -> list[Form]:
     """The forms that a layer may take: the lowest stands alone, one without observations equals the layer below."""
-    possible = (Kind.ALONE,) if inputs is None else kinds if len(y) else (Kind.RESIDUAL,)
-    below = None if inputs is None else np.asarray(inputs.mean)[: len(y)]
-    return [Form(kind, _unit(kind, y, below, below_unit), prior_of(kind)) for kind in possible]
+    possible = (Kind.ALONE,) if inputs is None else kinds if len(seen) else (Kind.RESIDUAL,)
+    below = None if inputs is None else np.asarray(inputs.mean)[: len(seen)]
+    return [Form(kind, _unit(kind, seen, below, below_unit), prior_of(kind)) for kind in possible]
 
 
 def _spread_over(share: NDArray[np.float64], count: int, key: Key) -> list[int]:
@@ -346,18 +378,19 @@ def _spread_over(share: NDArray[np.float64], count: int, key: Key) -> list[int]:
     return np.minimum(np.searchsorted(np.cumsum(share), quantiles), len(share) - 1).tolist()
 
 
-def _unit(kind: Kind, y: NDArray[np.float64], below: NDArray[np.float64] | None, below_unit: Scale) -> Scale:
+def _unit(kind: Kind, seen: Observations, below: NDArray[np.float64] | None, below_unit: Scale) -> Scale:
     """The units of a layer's values: its own, or, if it is residual, those in which it is most like the layer below."""
-    if not len(y):
+    if not len(seen):
         return below_unit
-    own = standardising(y)
+    own, y = unit_of(seen), seen.y
     if below is None or kind is not Kind.RESIDUAL:
         return own
     # units in which y has the mean and spread of the layer below at the same inputs, held to the layer's own spread (1)
     # by one pseudo-observation
     z = own.inward(y)
-    ratio = math.sqrt((len(y) + 1) * max(float(np.var(z)), 1e-4) / (len(y) * float(np.var(below)) + 1.0))
-    shift = own.shift + own.scale * float(np.mean(z) - ratio * np.mean(below))
+    (mean, var), (below_mean, below_var) = moments_of(seen, z), moments_of(seen, below)
+    ratio = math.sqrt((len(y) + 1) * max(var, 1e-4) / (len(y) * below_var + 1.0))
+    shift = own.shift + own.scale * float(mean - ratio * below_mean)
     return replace(own, shift=shift, scale=own.scale * ratio)
 
 
@@ -385,15 +418,23 @@ def _weighted(
     y: Float[Array, "e n"],
     inputs: Inputs | None,
     ranges: Float[Array, "e 2"],
+    known: Known | None = None,
 ) -> LinearisedLayer:
     """The layer of every member: the posterior of its weights and of those below, in closed form."""
 
     def one(
-        drawn: CosineDraws, theta: LayerParameters, slopes: Array, y: Array, inputs: Inputs | None, precise: Array
+        drawn: CosineDraws,
+        theta: LayerParameters,
+        slopes: Array,
+        y: Array,
+        inputs: Inputs | None,
+        precise: Array,
+        known: Known | None,
     ) -> LinearisedLayer:
         features, (slope, first_slope) = family.features(drawn, theta), slopes
         noise = Noise.of(without_noise(theta.noise), precise)
-        noise_var = noise.var(y)
+        noise_var = noise.var(y) if known is None else noise.var_given(y, known.noise_var)
+        noise = noise if known is None else noise.with_floor(known.typical_var)
         if inputs is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(data.x)
             mean, root = weight_posterior(phi, y, noise_var, data.mask)
@@ -413,7 +454,7 @@ def _weighted(
         mean, root = weights(rho)
         return LinearisedLayer(features, slope, link, mean, root, noise)
 
-    return jax.vmap(one)(drawn, theta, slopes, y, inputs, ranges)
+    return jax.vmap(one)(drawn, theta, slopes, y, inputs, ranges, known)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -430,6 +471,7 @@ def _log_density_rows(
     alpha: Float[Array, " n"] | None,
     spread: Float[Array, "n n"] | None,
     ranges: Float[Array, "r 2"],
+    known: Known | None = None,
 ) -> tuple[Float[Array, " r"], Float[Array, "r p"]]:
     """log p(y, theta) of every row, and its gradient: eq. (4) joint-prob with the weights integrated out, and p(theta).
 
@@ -437,14 +479,21 @@ def _log_density_rows(
     """
 
     def one(
-        vector: Array, slope: Array, mean: LayerParameters, std: LayerParameters, y: Array, precise: Array
+        vector: Array,
+        slope: Array,
+        mean: LayerParameters,
+        std: LayerParameters,
+        y: Array,
+        precise: Array,
+        known: Known | None,
     ) -> Array:
         def theta() -> LayerParameters:  # anew for each use: the order in which gradients are added is part of a result
             return unravel(mean, vector)
 
         features = family.features(drawn, theta())
         log_prior = -0.5 * jnp.sum(((vector - ravel_pytree(mean)[0]) / ravel_pytree(std)[0]) ** 2)
-        noise_var = Noise.of(theta().noise, precise).var(y)
+        noise = Noise.of(theta().noise, precise)
+        noise_var = noise.var(y) if known is None else noise.var_given(y, known.noise_var)
         relation = theta().relation
         if alpha is None or spread is None or relation is None:
             phi = jax.vmap(lambda x: all_of(features, x, None))(x)
@@ -453,4 +502,4 @@ def _log_density_rows(
         covariance = phi @ phi.T + (slope**2 + family.slope_var(relation)) * spread + jnp.diag(noise_var)
         return linalg.log_normal(y - slope * alpha, covariance, mask) + log_prior
 
-    return jax.vmap(jax.value_and_grad(one))(vectors, slopes, prior_mean, prior_std, y, ranges)
+    return jax.vmap(jax.value_and_grad(one))(vectors, slopes, prior_mean, prior_std, y, ranges, known)

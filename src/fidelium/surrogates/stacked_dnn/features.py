@@ -19,9 +19,11 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from fidelium.errors import SettingError
+from fidelium.history import Used, as_seen
 from fidelium.numerics.kernels import check_kernel, frequencies, normal_frequencies, pairs
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
+from fidelium.surrogates.inputs import seen_by
 from fidelium.surrogates.learning import Prior, ProcessParameters
 from fidelium.surrogates.stacked_dnn.priors import (
     DetailParameters,
@@ -51,6 +53,24 @@ class Features(Protocol):
 def all_of(features: Features, x: Point, below: Scalar | None) -> Float[Array, " f"]:
     """Both blocks of features."""
     return jnp.concatenate([features.of_x(x), features.of_both(x, below)])
+
+
+class SeenFeatures(eqx.Module):
+    """A network of a fidelity that does not use all columns of x.
+
+    Args:
+        features: of all columns.
+        used: the columns.
+    """
+
+    features: Features
+    used: Used = eqx.field(static=True)
+
+    def of_x(self, x: Point) -> Float[Array, " fx"]:
+        return self.features.of_x(seen_by(self.used, x))
+
+    def of_both(self, x: Point, below: Scalar | None) -> Float[Array, " fb"]:
+        return self.features.of_both(seen_by(self.used, x), below)
 
 
 class CosineProcess(eqx.Module):
@@ -115,12 +135,16 @@ class CosineFeatures(eqx.Module):
 
 
 class CosineDraws(eqx.Module):
-    """Random directions of the cosine features, of x, of [x, f_{m-1}] and of the detail, and the detail's centre."""
+    """Random directions of the cosine features, of x, of [x, f_{m-1}] and of the detail, and the detail's centre.
+
+    And which columns of x the fidelity uses, None for all.
+    """
 
     of_x: Float[Array, "k d"]
     of_both: Float[Array, "j d1"] | None
     of_detail: Float[Array, "i d"]
     centre: Float[Array, " d"]
+    used: Used | None = eqx.field(static=True, default=None)
 
 
 LayerPrior = Callable[[int, Kind, LayerParameters | None], Prior[LayerParameters]]
@@ -161,13 +185,14 @@ class CosineFamily:
             raise SettingError(f"the layers of a cosine network need at least one kind, got {self!r}")
         check_kernel(self.kernel)
 
-    def draw(self, centre: NDArray[np.float64], has_below: bool, key: Key) -> CosineDraws:
+    def draw(self, centre: NDArray[np.float64], has_below: bool, key: Key, used: Used | None = None) -> CosineDraws:
         """The random parts of one layer, which are not learned.
 
         Args:
             centre: the best design known, a point of the unit cube, `(d,)`.
             has_below: whether there is a layer below.
             key: of the random directions.
+            used: the columns of x that the fidelity uses, None for all.
         """
         x_key, both_key, detail_key = key.split(3)
         d = len(centre)
@@ -175,12 +200,13 @@ class CosineFamily:
         of_x = jnp.asarray(frequencies(self.kernel, self.pairs, d, x_key))
         count = self.detail_pairs_above if has_below else self.detail_pairs
         of_detail = jnp.asarray(normal_frequencies(count, d, detail_key))
-        return CosineDraws(of_x, of_both, of_detail, jnp.asarray(centre))
+        return CosineDraws(of_x, of_both, of_detail, jnp.asarray(as_seen(used, centre)), used)
 
-    def features(self, drawn: CosineDraws, theta: LayerParameters) -> CosineFeatures:
+    def features(self, drawn: CosineDraws, theta: LayerParameters) -> Features:
         """The network for given parameters."""
         d, relation = drawn.of_x.shape[1], None
         if drawn.of_both is not None and theta.relation is not None:
             relation = CosineRelation(drawn.of_both[:, :d], drawn.of_both[:, d], theta.relation)
         detail = CosineDetail(drawn.of_detail, drawn.centre, theta.detail)
-        return CosineFeatures(CosineProcess(drawn.of_x, theta.process), detail, relation)
+        whole = CosineFeatures(CosineProcess(drawn.of_x, theta.process), detail, relation)
+        return whole if drawn.used is None else SeenFeatures(whole, drawn.used)

@@ -66,9 +66,21 @@ class Noise(eqx.Module):
 
     def var(self, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The variance of observations where f_m has these values."""
+        return self.floor**2 + self._ripple_var(value)
+
+    def var_given(self, value: Float[Array, "*n"], known: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """The same with the variance that a run reports in the place of the floor, where `known` is not negative."""
+        return jnp.where(known >= 0, known, self.floor**2) + self._ripple_var(value)
+
+    def _ripple_var(self, value: Float[Array, "*n"]) -> Float[Array, "*n"]:
         low, high = self.precise
         away = jnp.maximum(low - value, 0.0) + jnp.maximum(value - high, 0.0)
-        return self.floor**2 + (self.ripple * away) ** 2
+        return (self.ripple * away) ** 2
+
+    def with_floor(self, known: Scalar) -> Noise:
+        """The noise of future observations: with this variance as the floor, unless it is negative."""
+        floor = jnp.where(known >= 0, jnp.sqrt(jnp.maximum(known, 0.0)), self.floor)
+        return Noise(floor, self.ripple, self.precise)
 
 
 class LinearisedLayer(eqx.Module):

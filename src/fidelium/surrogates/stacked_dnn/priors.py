@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from fidelium.history import Used
 from fidelium.surrogates.learning import (
     LENGTH,
     LENGTH_LOG_STD,
@@ -195,6 +196,32 @@ def with_least_floor(prior: Prior[LayerParameters], least: float) -> Prior[Layer
     """The prior with another lower bound of the noise floor."""
     lower = eqx.tree_at(lambda p: p.noise.log_floor, prior.lower, np.asarray(math.log(least)))
     return Prior(prior.mean, prior.std, lower, prior.upper, prior.doubt)
+
+
+def with_new_inputs(prior: Prior[LayerParameters], kind: Kind, below: Used | None) -> Prior[LayerParameters]:
+    """The prior of a layer above one that does not use all columns of x: lengths along the others are not known.
+
+    Args:
+        prior: about the lengths learned in the layer below.
+        kind: of the layer; one that stands alone knows no lengths in any case.
+        below: the columns that the layer below uses, None for all.
+    """
+    if below is None or kind is Kind.ALONE:
+        return prior
+    new, dimension = ~np.array(below), len(below)
+    lengths = np.where(new, math.log(LENGTH) + widening(dimension), prior.mean.process.log_lengths)
+    mean = eqx.tree_at(lambda p: p.process.log_lengths, prior.mean, lengths)
+    details = np.where(new, math.log(DETAIL_LENGTH) + widening(dimension), prior.mean.detail.log_lengths)
+    mean = eqx.tree_at(lambda p: p.detail.log_lengths, mean, details)
+
+    def wider(part: LayerParameters) -> LayerParameters:
+        spread = np.where(new, LENGTH_LOG_STD, part.process.log_lengths)
+        return eqx.tree_at(lambda p: p.process.log_lengths, part, spread)
+
+    details_std = np.where(new, LENGTH_LOG_STD, prior.std.detail.log_lengths)
+    std = eqx.tree_at(lambda p: p.detail.log_lengths, wider(prior.std), details_std)
+    doubt = None if prior.doubt is None else wider(prior.doubt)
+    return Prior(mean, std, prior.lower, prior.upper, doubt)
 
 
 def without_noise(learned: NoiseParameters) -> NoiseParameters:

@@ -22,20 +22,26 @@ import optax
 from jaxtyping import Array, Float
 
 from fidelium.errors import SettingError
-from fidelium.history import Observations
+from fidelium.history import Observations, Used
 from fidelium.numerics import linalg
 from fidelium.numerics.backend import jax_key
 from fidelium.numerics.padding import PaddedData, pad
-from fidelium.numerics.scaling import Scale, standardising
+from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.chain import ChainPosterior
+from fidelium.surrogates.inputs import seen_by
+from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_var, unit_of
 from fidelium.surrogates.learning import require_data
 from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures, StackArchitecture
-from fidelium.surrogates.stacked_dnn.features import Features, all_of
+from fidelium.surrogates.stacked_dnn.features import Features, SeenFeatures, all_of
 
 FIRST_NOISE_STD = 0.1
 """Start of the learning of the noise, in units of the values' spread."""
+
+
+LEAST_STD = 1e-2
+"""Least known noise, in units of the values' spread: with less, Adam in single precision does not find its way."""
 
 
 class NetworkLayer(eqx.Module):
@@ -126,16 +132,18 @@ class VariationalStack:
         require_data(observations)
         networks = self._networks(len(observations))
         units = standard_units(observations)
-        data = tuple(pad(seen.unit_x, unit.inward(seen.y)) for seen, unit in zip(observations, units, strict=True))
+        data = tuple(_padded(seen, unit) for seen, unit in zip(observations, units, strict=True))
         start_key, train_key = jr.split(jax_key(key))
         keys = jr.split(start_key, len(data))
         dimension = observations[0].unit_x.shape[1]
         start = tuple(
-            VariationalLayer.at_prior(network.draw(dimension + (m > 0), k))
+            VariationalLayer.at_prior(network.draw(dimension + (m > 0), k), observations[m].used)
             for m, (network, k) in enumerate(zip(networks, keys, strict=True))
         )
         learned = _train(start, data, train_key, self.epochs, self.learning_rate)
-        return StackPosterior.of([layer.posterior() for layer in learned], units, self.nodes)
+        typical = [typical_var(seen, unit, LEAST_STD) for seen, unit in zip(observations, units, strict=True)]
+        layers = [layer.posterior(var) for layer, var in zip(learned, typical, strict=True)]
+        return StackPosterior.of(layers, units, self.nodes)
 
     def _networks(self, fidelities: int) -> tuple[Architecture, ...]:
         if isinstance(self.architecture, Architecture):
@@ -147,8 +155,17 @@ class VariationalStack:
 
 def standard_units(observations: Sequence[Observations]) -> list[Scale]:
     """The units of each fidelity, in which its values have mean 0 and spread 1; those of all values if it has none."""
-    everything = standardising(np.concatenate([seen.y for seen in observations]))
-    return [standardising(seen.y) if len(seen) else everything for seen in observations]
+    everything = unit_of(*observations)
+    return [unit_of(seen) if len(seen) else everything for seen in observations]
+
+
+def _padded(seen: Observations, unit: Scale) -> PaddedData:
+    """The observations of a fidelity in its units; with their noise, if any of it is known."""
+    data = pad(seen.unit_x, unit.inward(seen.y))
+    if seen.std is None:
+        return data
+    known = np.pad(known_vars(seen, unit, LEAST_STD), (0, len(data.y) - len(seen)), constant_values=NOT_KNOWN)
+    return PaddedData(data.x, data.y, data.mask, jnp.asarray(known))
 
 
 class VariationalLayer(eqx.Module):
@@ -158,12 +175,13 @@ class VariationalLayer(eqx.Module):
     weight_mean: Float[Array, " f"]
     raw_root: Float[Array, "f f"]
     log_noise_std: Float[Array, ""]
+    used: Used | None = eqx.field(static=True, default=None)
 
     @staticmethod
-    def at_prior(network: DenseFeatures) -> VariationalLayer:
-        """The layer before learning: q(w) = N(0, I)."""
+    def at_prior(network: DenseFeatures, used: Used | None = None) -> VariationalLayer:
+        """The layer before learning: q(w) = N(0, I); its fidelity uses these columns of x, None for all."""
         count = network.weights[-1].shape[1] + 1
-        return VariationalLayer(network, jnp.zeros(count), jnp.zeros((count, count)), jnp.log(FIRST_NOISE_STD))
+        return VariationalLayer(network, jnp.zeros(count), jnp.zeros((count, count)), jnp.log(FIRST_NOISE_STD), used)
 
     @property
     def root(self) -> Float[Array, "f f"]:
@@ -177,15 +195,19 @@ class VariationalLayer(eqx.Module):
         return 0.5 * (norms - log_diagonal.shape[0]) - jnp.sum(log_diagonal)
 
     def log_likelihood(self, f: Float[Array, " n"], data: PaddedData) -> Float[Array, ""]:
-        """sum_n log N(y_n | f_n, sigma^2), the likelihood of eq. (4) joint-prob."""
+        """sum_n log N(y_n | f_n, sigma^2), the likelihood of eq. (4) joint-prob; sigma_n^2 where it is known."""
+        if data.noise_var is not None:
+            var = or_learned(data.noise_var, jnp.broadcast_to(jnp.exp(2 * self.log_noise_std), data.y.shape))
+            return jnp.sum(data.mask * -0.5 * ((data.y - f) ** 2 / var + jnp.log(2 * jnp.pi * var)))
         z = (data.y - f) / jnp.exp(self.log_noise_std)
         return jnp.sum(data.mask * (-0.5 * z**2 - self.log_noise_std - 0.5 * jnp.log(2 * jnp.pi)))
 
-    def posterior(self) -> NetworkLayer:
-        """The layer in double precision, as the chain uses it."""
+    def posterior(self, typical_var: float = NOT_KNOWN) -> NetworkLayer:
+        """The layer in double precision, as the chain uses it; with this noise of future observations, if known."""
         wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self)
-        noise_var = jnp.exp(2 * wide.log_noise_std)
-        return NetworkLayer(wide.network, wide.weight_mean, wide.root, noise_var)
+        noise_var = or_learned(jnp.asarray(typical_var), jnp.exp(2 * wide.log_noise_std))
+        features = wide.network if self.used is None else SeenFeatures(wide.network, self.used)
+        return NetworkLayer(features, wide.weight_mean, wide.root, noise_var)
 
 
 def bound(
@@ -201,7 +223,8 @@ def bound(
     below = None
     for m, (layer, e) in enumerate(zip(layers, noise, strict=True)):
         weights = layer.weight_mean + layer.root @ e
-        phi = jax.vmap(layer.network.of_both, (0, None if below is None else 0))(x, below)
+        seen = x if layer.used is None else jax.vmap(partial(seen_by, layer.used))(x)
+        phi = jax.vmap(layer.network.of_both, (0, None if below is None else 0))(seen, below)
         f = phi @ weights
         own = data[m].x.shape[0]
         total = total + layer.log_likelihood(f[-own:], data[m]) - layer.kl()
