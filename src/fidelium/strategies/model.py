@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import in_blocks, incumbents, unasked
+from fidelium.acquisition.base import BLOCK, MOST_WHOLE, in_blocks, incumbents, rough, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
@@ -274,6 +274,10 @@ class PosteriorModel:
         assert table is not None
         new = table[unasked(self.history, len(self.history.ladder) - 1)]
         rows = new if len(new) else table
+        if len(rows) > MOST_WHOLE:  # the best by one member of an ensemble
+            first, best_value = self._contexts[0]
+            guess = in_blocks(partial(_values, criterion, rough(first), best_value), rows)
+            rows = rows[np.argsort(-guess, kind="stable")[:BLOCK]]
         each = [in_blocks(partial(_values, criterion, *known), rows) for known in self._contexts]
         values = np.mean(each, axis=0)
         best = np.argsort(-values, kind="stable")[:_TABLE_TOPS]
