@@ -18,10 +18,14 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
+from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.runs import RunPosterior
 
 BLOCK = 512
 """Rows of a table of designs that are evaluated at once."""
+
+MOST_WHOLE = 2048
+"""Designs of a table that are all evaluated by all members of an ensemble; of longer tables, the best by one member."""
 
 SCREENED_AT_ONCE = 32
 """Candidates per block of a screening."""
@@ -143,11 +147,17 @@ def in_blocks(evaluate: Callable[[NDArray[np.float64]], Any], unit_x: NDArray[np
     return np.concatenate(parts)[: len(unit_x)]
 
 
+def rough(posterior: Any) -> Any:
+    """A posterior that takes less time to evaluate: the first member of an ensemble."""
+    return posterior.first() if isinstance(posterior, Ensemble) else posterior
+
+
 def unasked(history: History, fidelity: int) -> NDArray[np.bool_]:
     """Which designs of the space's table have not been asked at a fidelity."""
     assert history.space.table is not None
     asked = {row.tobytes() for row in history.asked(fidelity)}
-    return np.array([row.tobytes() not in asked for row in history.space.table], dtype=bool)
+    listed = history.seen(fidelity, history.space.table)
+    return np.array([row.tobytes() not in asked for row in listed], dtype=bool)
 
 
 def marginals_at(

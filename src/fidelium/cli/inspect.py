@@ -151,12 +151,14 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
     declared = used.fidelity.cost  # as it is written, if it is a number
     each = declared if used.cost_each == declared else used.cost_each
+    inputs = {} if used.fidelity.inputs is None else {"inputs": list(used.fidelity.inputs)}
     return {
         "name": used.fidelity.name,
         "cost_each": each,
         "trials": used.trials,
         "given": used.given,
         "cost": used.cost,
+        **inputs,
     }
 
 
@@ -240,13 +242,17 @@ def _lines(now: Snapshot) -> list[str]:
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
     value = visible(Feasibility(now).without_best) if best is None else number(best.value)
+    value += "" if best is None or best.std is None else f" ± {best.std:.2g}"
     lines = [
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
-        *([] if forecast is None else [f"left    {forecast.text}"]),
+        *([] if forecast is None or not forecast.has_runs else [f"left    {forecast.text}"]),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
+    for rung in of.ladder:
+        if rung.inputs is not None:
+            lines.insert(1, f"inputs  {visible(rung.name)} uses {visible(', '.join(rung.inputs))} alone")
     if best is not None:
         lines.append(f"        {design(best.params)}")
         lines += [f"        {line}" for line in outcome_lines(best)]

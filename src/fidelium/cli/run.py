@@ -248,7 +248,7 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile,
 
     out = console()
     out.print(_costs(now))
-    if (forecast := Forecast.of(now)) is not None:
+    if (forecast := Forecast.of(now)) is not None and forecast.has_runs:
         out.print(f"left:          {forecast.text}")
     if now.best is None:
         out.print(f"best observed: {visible(Feasibility(now).without_best)}")

@@ -320,6 +320,9 @@ class FidelitySection(ProgramSection):
         description="cost of one evaluation, in any unit: a number, or an expression of the parameters",
         examples=[1, "1 + 0.01 * cells"],
     )
+    inputs: list[str] | None = Field(
+        default=None, description="names of the parameters that its values depend on, if it ignores others"
+    )
 
 
 class FailuresSection(Section):
