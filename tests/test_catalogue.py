@@ -52,9 +52,20 @@ def test_similar_items_are_near_each_other() -> None:
     assert np.linalg.norm(first - second) < 0.3 * np.linalg.norm(first - last)
 
 
-def test_correlated_descriptors_take_few_columns_and_distances_stay() -> None:
+def test_each_of_a_few_descriptors_is_a_column_and_intrinsic_dimensions_are_counted() -> None:
     hidden = np.random.default_rng(0).normal(size=(300, 2))
-    mixed = hidden @ np.random.default_rng(1).normal(size=(2, 20))
+    mixed = hidden @ np.random.default_rng(1).normal(size=(2, 14))
+    catalogue = Catalogue({str(i): {f"d{k}": float(v) for k, v in enumerate(row)} for i, row in enumerate(mixed)})
+    assert catalogue.width == 14
+    assert catalogue.intrinsic_dimension == 2
+    assert np.allclose(catalogue.rows.min(axis=0), 0.0)
+    assert np.allclose(catalogue.rows.max(axis=0), 1.0)
+    assert np.all(np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(catalogue.rows.T, mixed.T, strict=True)]) > 0.99)
+
+
+def test_many_correlated_descriptors_take_few_columns_and_distances_stay() -> None:
+    hidden = np.random.default_rng(0).normal(size=(300, 2))
+    mixed = hidden @ np.random.default_rng(1).normal(size=(2, 30))
     catalogue = Catalogue({str(i): {f"d{k}": float(v) for k, v in enumerate(row)} for i, row in enumerate(mixed)})
     assert catalogue.width == 2
     assert catalogue.intrinsic_dimension == 2

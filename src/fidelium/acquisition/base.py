@@ -18,10 +18,14 @@ from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Posterior
+from fidelium.surrogates.ensemble import Ensemble
 from fidelium.surrogates.runs import RunPosterior
 
 BLOCK = 512
 """Rows of a table of designs that are evaluated at once."""
+
+MOST_WHOLE = 2048
+"""Designs of a table that are all evaluated by all members of an ensemble; of longer tables, the best by one member."""
 
 SCREENED_AT_ONCE = 32
 """Candidates per block of a screening."""
@@ -141,6 +145,11 @@ def in_blocks(evaluate: Callable[[NDArray[np.float64]], Any], unit_x: NDArray[np
     starts = range(0, len(unit_x), BLOCK)
     parts = [np.asarray(evaluate(pad_rows(unit_x[start : start + BLOCK], BLOCK))) for start in starts]
     return np.concatenate(parts)[: len(unit_x)]
+
+
+def rough(posterior: Any) -> Any:
+    """A posterior that takes less time to evaluate: the first member of an ensemble."""
+    return posterior.first() if isinstance(posterior, Ensemble) else posterior
 
 
 def unasked(history: History, fidelity: int) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from fidelium.acquisition.base import SCREENED_AT_ONCE, Candidate, in_blocks, unasked
+from fidelium.acquisition.base import BLOCK, MOST_WHOLE, SCREENED_AT_ONCE, Candidate, in_blocks, rough, unasked
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.history import History
 from fidelium.numerics.backend import quick_jit
@@ -84,8 +84,9 @@ def search(
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
     if history.space.table is not None:
-        worths = _worths_of_table(worth, members, history, every, log_worth=log_worth, together=together)
-        return _best_of_table(worths, history, fidelities, every, surfaces, log_worth=log_worth)
+        left = _left_in_table(history, fidelities)
+        worths = _worths_of_table(worth, members, history, left, every, log_worth=log_worth, together=together)
+        return _best_of_table(worths, history, left, every, surfaces, log_worth=log_worth)
     all_climb = len(candidates) == starts  # then there is nothing to choose, and nothing to compile for it
     screened = None
     if not all_climb:
@@ -126,42 +127,78 @@ def _worths_of_table(
     worth: Worth,
     members: Sequence[Member],
     history: History,
+    left: Mapping[int, NDArray[np.int64]],
     every: tuple[int, ...],
     *,
     log_worth: bool,
     together: bool,
 ) -> NDArray[np.float64]:
-    """The worth of every design of a space that lists all of them, at every fidelity, `(n, m)`."""
+    """The worth of the designs of a space that lists all of them, at every fidelity, `(n, m)`.
+
+    Of a long table, all are compared by one member of an ensemble, and the best of these by all members; the others
+    rank last.
+
+    Args:
+        worth: as in `search`.
+        members: as in `search`.
+        history: for its space and budget.
+        left: for every fidelity to consider, the positions of the designs that may be asked.
+        every: the fidelities that are evaluated.
+        log_worth: as in `search`.
+        together: as in `search`.
+    """
     table = history.space.table
     assert table is not None
     screen = _run_worths if _are_runs(members) else _value_worths
-    each = [in_blocks(partial(screen, worth, every, together, *member), table) for member in members]
-    return _numbers(_within_budget(np.mean(each, axis=0), table, every, history), log_worth)
+
+    def worths(members: Sequence[Member], x: NDArray[np.float64]) -> NDArray[np.float64]:
+        each = [in_blocks(partial(screen, worth, every, together, *member), x) for member in members]
+        return _numbers(_within_budget(np.mean(each, axis=0), x, every, history), log_worth)
+
+    if len(table) <= MOST_WHOLE:
+        return worths(members, table)
+    first, context = members[0]
+    guess = worths([(rough(first), context)], table)
+    rows = np.unique(np.concatenate([_top(guess[:, every.index(m)], some, BLOCK // 2) for m, some in left.items()]))
+    found = np.full(guess.shape, np.finfo(float).min)
+    found[rows] = worths(members, table[rows])
+    return found
 
 
 def _best_of_table(
     worths: NDArray[np.float64],
     history: History,
-    fidelities: Sequence[int],
+    left: Mapping[int, NDArray[np.int64]],
     every: tuple[int, ...],
     surfaces: CostSurfaces,
     *,
     log_worth: bool,
 ) -> list[Candidate]:
-    """The best queries of a space whose designs are all listed, of those that were not asked yet."""
+    """The best queries of a space whose designs are all listed, of those that are left."""
     table = history.space.table
     assert table is not None
     ranked: list[Candidate] = []
-    for m in fidelities:
+    for m, some in left.items():
         column = worths[:, every.index(m)]
-        new = np.flatnonzero(unasked(history, m))
-        rows = new if len(new) else np.arange(len(table))  # with nothing new left, the caller decides
-        rows = rows[np.argsort(-column[rows], kind="stable")[:MOST_RANKED]]
+        rows = _top(column, some, MOST_RANKED)
         costs = _left_to_divide_by(history, surfaces, table[rows], np.full(len(rows), m))
         for row, cost in zip(rows.tolist(), costs, strict=True):
             value = float(column[row])
             ranked.append(Candidate(table[row], m, value - math.log(cost) if log_worth else value / cost))
     return sorted(ranked, key=lambda candidate: -candidate.worth)
+
+
+def _left_in_table(history: History, fidelities: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+    """For every fidelity, the positions of the designs that were not asked yet; all, if none is new anywhere."""
+    assert history.space.table is not None
+    left = {m: np.flatnonzero(unasked(history, m)) for m in fidelities}
+    every = np.arange(len(history.space.table))
+    return left if any(len(rows) for rows in left.values()) else dict.fromkeys(fidelities, every)  # the caller decides
+
+
+def _top(worths: NDArray[np.float64], rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The `count` best of these rows."""
+    return rows[np.argsort(-worths[rows], kind="stable")[:count]]
 
 
 def starts_per_fidelity(starts: int, fidelities: int) -> int:

@@ -1,8 +1,9 @@
 """From the descriptors of a catalogue's items to columns of the unit cube.
 
-Every descriptor, or its logarithm, is scaled to unit variance. Descriptors are often many and correlated, so the
-columns are their principal components, as many as hold nearly all of the variance, at one common scale: distances
-between items stay what they are, and a model has few lengths to learn.
+Every descriptor, or its logarithm, is a column, scaled to [0, 1]. Where there are more than twenty, the columns are
+their principal components, as many as hold nearly all of the variance, at one common scale: distances between items
+stay what they are, and a model has few lengths to learn. With up to twenty, models of the descriptors themselves were
+as accurate or more, and better calibrated (docs/catalogues.md).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _CUT = 4.0
 _KEPT = 0.99
 """Share of the variance that the columns hold at least."""
 
-MOST_COLUMNS = 12
+MOST_COLUMNS = 20
+"""Columns at most: of as many descriptors each has its own."""
 
 _APART = 2.0**-36
 """How far the columns of items with the same descriptors are apart: nothing to a model, but distinct."""
@@ -77,15 +79,18 @@ class DescriptorColumns:
     @cached_property
     def rows(self) -> NDArray[np.float64]:
         """The columns of all items, `(items, width)`, all different."""
-        components, _ = self._components
-        low, high = components.min(axis=0), components.max(axis=0)
-        unit = 0.5 + (components - (low + high) / 2) / np.max(high - low)
-        return _distinct(np.clip(unit, 0.0, 1.0))
+        if len(self.varying) <= MOST_COLUMNS:
+            columns, widths = self._standard, np.ptp(self._standard, axis=0)
+        else:
+            columns = self._components
+            widths = np.max(np.ptp(columns, axis=0))
+        middle = (columns.min(axis=0) + columns.max(axis=0)) / 2
+        return _distinct(np.clip(0.5 + (columns - middle) / widths, 0.0, 1.0))
 
     @cached_property
     def intrinsic_dimension(self) -> int:
         """The participation ratio of the variances along the principal axes, rounded up."""
-        _, variances = self._components
+        variances = self._axes[1]
         return max(1, int(np.ceil(np.sum(variances) ** 2 / np.sum(variances**2) - 1e-9)))
 
     def notes(self, items: Sequence[str]) -> tuple[str, ...]:
@@ -130,15 +135,24 @@ class DescriptorColumns:
         return generator.permutation(np.concatenate([*rounds, np.array(chosen, dtype=np.int64)]))
 
     @cached_property
-    def _components(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The principal components of the items, `(items, width)`, and the variances along all axes."""
-        scaled = np.stack([self._scaled(i) for i in self.varying.tolist()], axis=1)
-        _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
-        variances = singular**2 / len(scaled)
+    def _standard(self) -> NDArray[np.float64]:
+        """The descriptors that differ, each with mean 0 and variance 1, `(items, varying)`."""
+        return np.stack([self._scaled(i) for i in self.varying.tolist()], axis=1)
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The principal axes, a row each, and the variances along them, the largest first."""
+        _, singular, axes = np.linalg.svd(self._standard, full_matrices=False)
+        return axes, singular**2 / len(self._standard)
+
+    @property
+    def _components(self) -> NDArray[np.float64]:
+        """The first principal components of the items, `(items, width)`."""
+        axes, variances = self._axes
         share = np.cumsum(variances) / np.sum(variances)
         width = min(int(np.searchsorted(share, _KEPT)) + 1, MOST_COLUMNS, len(variances))
-        axes = axes[:width] * np.sign(axes[np.arange(width), np.argmax(np.abs(axes[:width]), axis=1)])[:, None]
-        return scaled @ axes.T, variances
+        signs = np.sign(axes[np.arange(width), np.argmax(np.abs(axes[:width]), axis=1)])
+        return self._standard @ (axes[:width] * signs[:, None]).T
 
     def _scaled(self, position: int) -> NDArray[np.float64]:
         """A descriptor with mean 0 and variance 1, its outliers drawn nearer."""

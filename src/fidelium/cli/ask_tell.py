@@ -12,7 +12,7 @@ import typer
 from fidelium.cli.locate import find, open_study
 from fidelium.cli.options import Fix, Name, Where, fixed_values
 from fidelium.cli.output import counted, print_json, say
-from fidelium.errors import BudgetError, SettingError
+from fidelium.errors import BudgetError, NotWorthwhileError, SettingError
 
 SHOWN = 200
 """Characters of a bad input that an error shows at most."""
@@ -43,7 +43,7 @@ def ask(
         fixed = fixed_values(study.space, fix)
         try:
             trial = study.ask(file_budget if budget is None else budget, fixed=fixed)
-        except BudgetError as error:  # not a usage error: this ends a script's loop
+        except (BudgetError, NotWorthwhileError) as error:  # not a usage error: this ends a script's loop
             say(f"nothing to ask: {error}")
             raise typer.Exit(1) from None
         needed = [each.name for each in study.definition.constraints]

@@ -88,6 +88,12 @@ def costs(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report
 
 
 @bench.command()
+def catalogue(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare what the default and a single-fidelity method spend to find the best of 608 items with descriptors."""
+    _run_shipped("catalogue", quick, workers, out, report)
+
+
+@bench.command()
 def regret(
     problem: Annotated[list[str] | None, typer.Option(help="Problem; may be repeated. By default the paper's.")] = None,
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy or peer; may be repeated.")] = None,
@@ -203,10 +209,10 @@ def storage(
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, COSTS, FAILURES, PAPER, RATIOS
+    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, COSTS, FAILURES, FOUND, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    special = {"constraints": CONSTRAINTS, "failures": FAILURES, "costs": COSTS}
+    special = {"constraints": CONSTRAINTS, "failures": FAILURES, "costs": COSTS, "catalogue": FOUND}
     options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION, **special}[name]
     command = f"fidelium bench {name}"
     _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fidelium.space import Params, SearchSpace
     from fidelium.storage import StudyStore
     from fidelium.study.learned import Learned
+    from fidelium.study.stopping import Stopped
 
 SHOWN = 8
 """Running trials, and failures, that the table shows at most."""
@@ -69,7 +70,9 @@ def status(
     with open_store(found) as store:
         if as_json:
             learned = {"learned": _learned(where, name).to_dict()} if model else {}
-            print_json({**status_json(_snapshot(found, store), time.time()), **learned})
+            stop = _stopped(store)
+            stopped = {"stopped": None if stop is None else stop.to_dict()}
+            print_json({**status_json(_snapshot(found, store), time.time()), **stopped, **learned})
         elif failures:
             for line in _whole_failures(_snapshot(found, store)):
                 console().print(line)
@@ -77,9 +80,22 @@ def status(
             _watch(found, store, every)
         else:
             console().print(_page(_snapshot(found, store), time.time()))
+            if (stop := _stopped(store)) is not None:
+                console().print(f"stopped by {visible(str(stop))}")
     if model and not as_json:
         for line in _learned(where, name).lines or ("the model says nothing about fidelities or failures",):
             console().print(f"learned: {visible(line)}")
+
+
+def _stopped(store: StudyStore) -> Stopped | None:
+    """The rule that has stopped the study, None if there is none, or something was started since."""
+    changes = store.changes()
+    if not any(change.action == "stop" for change in changes):  # the next import takes a while
+        return None
+    from fidelium.study.stopping import last_stop
+
+    found = last_stop(changes, store.trials())
+    return found if found is not None and found.holds else None
 
 
 def _learned(where: str, name: str | None) -> Learned:

@@ -347,6 +347,11 @@ class StopSection(Section):
     gain_per_cost: PositiveNumber | None = Field(
         default=None, description="when the expected gain per cost of the next query is lower"
     )
+    goal: Number | None = Field(default=None, description="when the best value at the target reaches this")
+    worth: PositiveNumber | None = Field(
+        default=None,
+        description="when no design promises more than its run costs: what a unit of the objective is worth, in cost",
+    )
 
 
 @dataclass(frozen=True)

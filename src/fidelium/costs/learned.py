@@ -118,8 +118,8 @@ def learn_costs(runs: MeasuredRuns, fidelities: int) -> CostModel:
 
     The parameters are learned from the first runs, up to the last milestone, so that they change seldom.
     """
+    early = runs.first(milestone(len(runs))).chosen(MOST_RUNS)
     runs = runs.chosen(MOST_RUNS)
-    early = runs.first(milestone(len(runs)))
     shape = early.unit_x.shape
     log_noise, rest = _learned(shape, early.unit_x.tobytes(), early.fidelity.tobytes(), early.log_ratio.tobytes())
     gram = _levels(runs.fidelity, runs.fidelity) + math.exp(2 * log_noise) * np.eye(len(runs))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from fidelium.catalogue import Catalogue
 from fidelium.experiments.machine import pin_to_one_core
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
@@ -52,6 +54,13 @@ def _reals(count: int) -> dict[str, Parameter]:
     return {f"x{i}": Real(0, 1) for i in range(count)}
 
 
+def _items(count: int, descriptors: int) -> Catalogue:
+    """A catalogue of random items."""
+    generator = random.Random(0)  # NumPy is not needed to list the cases
+    names = [f"d{k}" for k in range(descriptors)]
+    return Catalogue({f"i{i}": {name: generator.gauss(0, 1) for name in names} for i in range(count)})
+
+
 _CATEGORIES = {f"c{i}": Categorical(("a", "b", "c", "d")) for i in range(5)}
 
 CASES: dict[str, HardCase] = {
@@ -60,6 +69,8 @@ CASES: dict[str, HardCase] = {
     "6 fidelities, 15 dimensions, 420 observations": HardCase(_reals(15), (120, 100, 80, 60, 40, 20)),
     "22 columns, 2 fidelities": HardCase(_CATEGORIES | {"n": Integer(0, 9), "k": Integer(1, 100)}, (150, 20)),
     "15 dimensions, 2 fidelities": HardCase(_reals(15), (150, 20)),
+    "14 dimensions, 2 fidelities": HardCase(_reals(14), (150, 20)),
+    "10,000 items in 14 columns, 2 fidelities": HardCase({"item": _items(10_000, 14)}, (150, 20)),
 }
 
 

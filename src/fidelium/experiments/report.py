@@ -12,6 +12,7 @@ from fidelium import problems
 from fidelium.experiments.constrained_tables import constraint_tables, failure_tables
 from fidelium.experiments.cost_tables import cost_tables
 from fidelium.experiments.figures import ablation_figure, ratio_figure, regret_figure, time_figure, write_figure
+from fidelium.experiments.found_tables import found_tables
 from fidelium.experiments.metrics import REGRETS, by_strategy
 from fidelium.experiments.records import Run
 from fidelium.experiments.spec import Spec
@@ -58,6 +59,7 @@ class ReportOptions:
         constrained: whether to show the tables of problems with constraints, and no figure.
         failures: whether to show the tables of problems whose runs fail, and no figure.
         costs: whether to show the tables of problems whose costs depend on the design, and no figure.
+        found: whether to show what it cost to find the best of listed designs, and no figure.
     """
 
     measures: tuple[str, ...]
@@ -68,11 +70,12 @@ class ReportOptions:
     constrained: bool = False
     failures: bool = False
     costs: bool = False
+    found: bool = False
 
     @property
     def tables_only(self) -> bool:
         """Whether there are tables of their own kind, and no figure."""
-        return self.constrained or self.failures or self.costs
+        return self.constrained or self.failures or self.costs or self.found
 
 
 PAPER = ReportOptions(("simple regret", "inference regret"), "mean", best_values=True)
@@ -96,6 +99,9 @@ FAILURES = ReportOptions(("simple regret",), "median", failures=True)
 COSTS = ReportOptions(("simple regret",), "median", costs=True)
 """Regrets when the same true cost was spent."""
 
+FOUND = ReportOptions(("simple regret",), "median", found=True)
+"""The cost of the very best of listed designs."""
+
 
 def options_for(spec: Spec) -> ReportOptions:
     """What a page of this experiment shows, by its problems."""
@@ -106,6 +112,8 @@ def options_for(spec: Spec) -> ReportOptions:
         return FAILURES
     if all(problem.cost_factor is not None for problem in chosen):
         return COSTS
+    if all(problem.space.table is not None for problem in chosen):
+        return FOUND
     return ARENA if spec.baseline is None else RATIOS
 
 
@@ -147,6 +155,8 @@ def headline_tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> 
         return [*failure_tables(runs, spec.baseline), time_table(runs, reference)]
     if options.costs:
         return [*cost_tables(runs, spec.baseline, spec.at_most), time_table(runs, reference)]
+    if options.found:
+        return [*found_tables(runs, spec.baseline), time_table(runs, reference)]
     regrets = [table for name in options.measures for table in regret_tables(runs, name)]
     compared = [] if spec.baseline is None else [_baseline_table(spec.baseline, spec, runs, options)]
     return [*compared, *regrets, rank_table(runs, reference), time_table(runs, reference)]

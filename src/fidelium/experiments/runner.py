@@ -27,7 +27,7 @@ import numpy as np
 
 from fidelium import problems
 from fidelium.definition import DECLARED, MEASURED
-from fidelium.errors import BudgetError, EvaluationError, FideliumError
+from fidelium.errors import BudgetError, EvaluationError, FideliumError, NotWorthwhileError
 from fidelium.experiments import methods
 from fidelium.experiments.machine import machine, package_versions, use_one_thread
 from fidelium.experiments.records import Cell, is_complete, load_run, spent, write_line, writing
@@ -216,15 +216,15 @@ def _spend(problem: Problem, study: Study, cell: Cell, file: IO[str]) -> float |
     """
     due = list(cell.recommendation_costs)
     seconds_left = math.inf if cell.longest is None else 60 * cell.longest
-    while seconds_left > 0:
+    while seconds_left > 0 and not _found_best(problem, study):
         before = _true_spent(problem, study)
         try:
             # a study that counts declared costs is told what is really left, like by someone who looks at the clock
             trial, seconds = _timed_ask(
                 study, cell.budget if before == study.spent else study.spent + cell.budget - before
             )
-        except BudgetError:  # too little is left for any query, or for one of this strategy
-            break
+        except (BudgetError, NotWorthwhileError):
+            break  # too little is left for any query, or for one of this strategy, or every listed design was run
         now = _true_spent(problem, study)
         _recommend_at([cost for cost in due if before <= cost < now], problem, study, file)
         due = [cost for cost in due if cost >= now]
@@ -240,6 +240,11 @@ def _true_spent(problem: Problem, study: Study) -> float:
     if problem.cost_factor is None:
         return study.spent
     return math.fsum(trial.cost if trial.measured_cost is None else trial.measured_cost for trial in study.trials)
+
+
+def _found_best(problem: Problem, study: Study) -> bool:
+    """Whether the best of listed designs has been run at the target: nothing is left to measure."""
+    return problem.space.table is not None and _seen(problem, study)["simple_regret"] <= 0
 
 
 def _run(problem: Problem, study: Study, trial: LiveTrial) -> Trial:

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from fidelium.catalogue import Catalogue
 from fidelium.errors import SettingError
 from fidelium.history import Trial
 from fidelium.plots.style import (
@@ -35,6 +36,9 @@ from fidelium.study import Study
 _NEAR = 0.2
 """Observations up to this distance from a slice, in the unit cube, are drawn; farther ones are fainter."""
 
+_TICKS = 4
+"""Items of a catalogue whose names are on the axis."""
+
 _TRUTH = {"color": INK, "width": 1.5, "dash": "dot"}
 _RECOMMENDED = {"color": FAINT, "width": 1.5, "dash": "dash"}
 
@@ -45,7 +49,8 @@ class Slice:
 
     Args:
         name: the parameter's name.
-        x: where the values are on the axis; the choices of a categorical parameter are at 0, 1, ...
+        x: where the values are on the axis; the choices of a categorical parameter are at 0, 1, ...,
+            the items of a catalogue in the order of their first column.
         mean: posterior mean there.
         std: posterior standard deviation there.
         truth: the true values there, empty if unknown.
@@ -246,6 +251,9 @@ def _limits(row: Sequence[Slice]) -> tuple[float, float]:
 
 
 def _grid(parameter: Parameter, points: int) -> list[Any]:
+    if isinstance(parameter, Catalogue):
+        shown = np.unique(np.linspace(0, len(parameter.choices) - 1, points).round().astype(int))
+        return [_ordered(parameter)[position] for position in shown.tolist()]
     if isinstance(parameter, Categorical):
         return list(parameter.choices)
     assert isinstance(parameter, (Real, Integer))
@@ -254,7 +262,16 @@ def _grid(parameter: Parameter, points: int) -> list[Any]:
     return sorted({round(value) for value in values.tolist()}) if isinstance(parameter, Integer) else values.tolist()
 
 
+def _ordered(catalogue: Catalogue) -> list[str]:
+    """The items by their first column, along which they differ most: similar items are mostly near each other."""
+    return [catalogue.choices[i] for i in np.argsort(catalogue.rows[:, 0], kind="stable").tolist()]
+
+
 def _position(parameter: Parameter, value: Any) -> float:
+    if isinstance(parameter, Catalogue):
+        before = parameter.rows[:, 0] < parameter.encode(value)[0]
+        alike = parameter.rows[: parameter.position(value), 0] == parameter.encode(value)[0]
+        return float(np.sum(before) + np.sum(alike))
     return float(np.argmax(parameter.encode(value))) if isinstance(parameter, Categorical) else float(value)
 
 
@@ -262,6 +279,9 @@ def _x_axis(parameter: Parameter, name: str, *, titled: bool) -> dict[str, Any]:
     axis: dict[str, Any] = {"showticklabels": titled, "title": {"text": name if titled else ""}, "nticks": 6}
     if isinstance(parameter, Categorical):
         return axis | {"tickvals": list(range(parameter.width)), "ticktext": [str(each) for each in parameter.choices]}
+    if isinstance(parameter, Catalogue):
+        few = np.unique(np.linspace(0, len(parameter.choices) - 1, _TICKS).round().astype(int)).tolist()
+        return axis | {"tickvals": few, "ticktext": [_ordered(parameter)[position] for position in few]}
     return axis | {"type": "log"} if isinstance(parameter, (Real, Integer)) and parameter.log else axis
 
 

@@ -30,6 +30,7 @@ __all__ = [
 _HOMES = {
     "branin": "fidelium.problems.synthetic",
     "branin-product": "fidelium.problems.constrained",
+    "candidates": "fidelium.problems.candidates",
     "conductor": "fidelium.problems.fem.conductor",
     "costs-branin": "fidelium.problems.costly",
     "costs-equal": "fidelium.problems.costly",

@@ -6,12 +6,14 @@ docs/deviations.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fidelium.acquisition.base import Candidate, Designs
 from fidelium.acquisition.entropy import EntropySearch, joint_gain, paper_gain
+from fidelium.acquisition.improvement import AugmentedImprovementSearch
 from fidelium.errors import UnknownNameError
 from fidelium.history import History, Query
 from fidelium.numerics.backend import jax_session
@@ -47,6 +49,8 @@ class DnnMfbo:
         reserve_last: whether the last affordable query at the target is kept for the design of the highest mean.
         steady: the key of the surrogate's random parts, the same in every step; None: new ones in each.
         value_only: whether constraints and failures are left to the study: the paper has neither.
+        on_tables: ranks the queries where all designs are listed and outcomes have no limits, not in the paper; None:
+            the acquisition does.
     """
 
     surrogate: Surrogate[Posterior]
@@ -55,6 +59,7 @@ class DnnMfbo:
     reserve_last: bool = False
     steady: Key | None = None
     value_only: bool = False
+    on_tables: AugmentedImprovementSearch | None = None
 
     @jax_session()
     def propose(self, history: History, pending: Sequence[Query], key: Key) -> Query:
@@ -74,6 +79,9 @@ class DnnMfbo:
         with stage("fit"):
             posterior = self._fit(history, self.steady or fit_key)
             posterior = condition_on_unseen(posterior, history, pending)  # queries still running; not in the paper
+        if self.on_tables is not None and history.space.table is not None and not history.constraints:
+            best = first_new(self.on_tables.rank(posterior, history, fidelities, rank_key), history, pending, spare_key)
+            return replace(best, worth=None if best.worth is None else math.exp(best.worth))  # it is a logarithm there
         star_key, search_key = rank_key.split(2)
         # line 3: F*, maxima of f_M sampled from the posterior of the weights
         f_star = self.acquisition.sample_f_star(posterior, history, star_key)
@@ -126,7 +134,10 @@ def dnn_mfbo() -> DnnMfbo:
     """The default: closed-form last layers, random-feature networks, gain about the observation."""
     designs = Designs(pool=256, local=64, starts=5)
     acquisition = EntropySearch(joint_gain, draws=5, designs=designs, together=True, requires=JointlyGaussian)
-    return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)))
+    # to find the best of many items, a part of whose value no descriptor explains, improvement is worth more than
+    # information about how good the best one is (docs/catalogues.md)
+    tables = AugmentedImprovementSearch(designs)
+    return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)), on_tables=tables)
 
 
 def dnn_mfbo_paper(

@@ -75,19 +75,19 @@ def enqueue_all(
         FideliumError: as `queued_trial`.
     """
     now = Snapshot(definition, store.trials(), budget)  # refuses a budget that is not a number
-    trials = [_expected(queued_trial(definition, wish), now) for wish in wishes]
+    trials = [_charged(queued_trial(definition, wish), now) for wish in wishes]
     try:
         return store.enqueue(trials, user_name() if who is None else who, now.budget)
     except BudgetError as error:
         raise BudgetError(f"{error}; nothing was queued: raise the budget first") from None
 
 
-def _expected(trial: Trial, now: Snapshot) -> Trial:
-    """A trial that reserves what it is expected to cost, where that is not what is declared."""
+def _charged(trial: Trial, now: Snapshot) -> Trial:
+    """A trial that reserves what it is expected to cost."""
     costs = now.history.costs
     if costs.are_declared:
         return trial
-    return replace(trial, charged=costs.of(trial.params, now.definition.ladder.index(trial.fidelity.name)))
+    return replace(trial, charged=costs.of(trial.params, costs.ladder.index(trial.fidelity.name)))
 
 
 def annotate(

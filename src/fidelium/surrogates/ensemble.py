@@ -80,6 +80,10 @@ class Ensemble(eqx.Module, Generic[P]):
 
         return jnp.mean(jax.vmap(one)(self._stacked(), self.shift[:, fidelity], self.scale[:, fidelity]), axis=0)
 
+    def first(self) -> Ensemble[P]:
+        """The first member alone, in the units of all: a rough idea in a fraction of the time."""
+        return Ensemble(self.posteriors[:1], self.shift[:1], self.scale[:1], self.units)
+
     def members(self) -> tuple[P, ...]:
         """The posteriors of the mixture."""
         return self.posteriors
