@@ -76,6 +76,7 @@ class StudyDefinition:
 
     def __post_init__(self) -> None:
         with _about("fidelities"):
+            self.ladder.check_inputs(self.space.names)
             _ = self.ladder.costs  # raises if they depend on the design and `priced` was not called
         with _about("cost"):
             if self.cost not in (DECLARED, MEASURED):
@@ -122,6 +123,7 @@ class StudyDefinition:
         space = space if isinstance(space, SearchSpace) else SearchSpace(space)
         with _about("fidelities"):
             ladder = FidelityLadder.of(ladder).priced(space)
+            ladder.check_inputs(space.names)
         with _about("initial"):
             sizes = default_sizes(space, ladder) if initial is None else validated_sizes(initial, ladder)
         with _about("constraints"):

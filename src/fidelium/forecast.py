@@ -60,6 +60,11 @@ class Forecast:
         return Forecast(left, tuple(found))
 
     @property
+    def has_runs(self) -> bool:
+        """Whether another run fits."""
+        return any(each.alone for each in self.fidelities)
+
+    @property
     def seconds(self) -> float | None:
         """How long the expected runs take, one after the other; None if that is not known."""
         parts = [(each.runs, each.seconds_each) for each in self.fidelities if each.runs]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fidelium.constraints import OutcomeConstraint
 from fidelium.costs.learned import MeasuredRuns, learn_costs
-from fidelium.errors import UnknownNameError
+from fidelium.errors import FidelityError, UnknownNameError
 from fidelium.expected_costs import ExpectedCosts
 from fidelium.fidelity import Fidelity, FidelityLadder
 from fidelium.space import Params, SearchSpace
@@ -435,7 +435,10 @@ class History:
         rows: list[tuple[NDArray[np.float64], int, float]] = []
         for trial, point in self._placed:
             if trial.is_observation and not trial.given and trial.attempt == 1 and trial.measured_cost is not None:
-                declared = trial.fidelity.cost_of(trial.params)
+                try:
+                    declared = trial.fidelity.cost_of(trial.params)
+                except FidelityError:  # the design is outside of the present bounds, and has no cost there
+                    continue
                 ratio = max(trial.measured_cost / declared, _LEAST_COST)
                 rows.append((point, self.ladder.index(trial.fidelity.name), math.log(ratio)))
         points = np.array([point for point, _, _ in rows]).reshape(len(rows), self.space.dimension)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -41,9 +42,9 @@ def test_samples_of_the_maximum_are_those_of_the_slice(fixed):
     assert all(part.contains(part.decode(x)) for x in part.snap(stars.unit_x))
     paths = draw_paths(posterior, jax_key(key.split(2)[0]), 4)
     everywhere = part.sample(np.random.default_rng(0), 4000)
-    brute = np.asarray(jax.vmap(paths)(everywhere)).max(axis=0)
+    brute = np.asarray(jax.vmap(paths)(jnp.asarray(everywhere))).max(axis=0)
     assert np.all(stars.value >= brute - 1e-6)
-    there = np.asarray(jax.vmap(paths)(stars.unit_x))[np.arange(4), np.arange(4)]
+    there = np.asarray(jax.vmap(paths)(jnp.asarray(stars.unit_x)))[np.arange(4), np.arange(4)]
     np.testing.assert_allclose(stars.value, there, rtol=1e-9)
 
 

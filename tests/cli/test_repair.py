@@ -81,3 +81,17 @@ def test_if_one_cannot_be_changed_none_is(call, study_file, tmp_path):
         assert message in answer.err
     assert json.loads(call("changes", path, "--json").out) == []
     assert call("changes", path).code == 0
+
+
+def test_exclude_prints_what_the_model_expects(call, study_file):
+    path = study_file(22)
+    call("run", path, "--quiet")
+    answer = call("exclude", path, "0", "1", "--explain", "--dry-run")
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "no trial excluded")
+    assert "trial 1: observed 0." in answer.out
+    assert "the model without it expects" in answer.out
+    assert call("changes", path, "--json").out.strip() == "[]"
+    found = json.loads(call("exclude", path, "1", "--explain", "--json").out)
+    assert found["excluded"] == [1]
+    assert found["expectations"][0]["std"] > 0
+    assert call("exclude", path, "0", "--dry-run").code == call("exclude", path, "--explain").code == 2

@@ -198,7 +198,8 @@ def test_parameters_are_held_by_fix(call, study_file):
 
 def trials(call, path):
     out = path.parent / "all.json"
-    call("export", path, out)
+    out.unlink(missing_ok=True)
+    assert call("export", path, out).code == 0
     return json.loads(out.read_text())["trials"]
 
 
@@ -226,3 +227,34 @@ def test_a_slice_without_a_valid_design_is_an_error_before_anything_is_created(c
     answer = call("run", path, "--fix", "count=3")
     assert (answer.code, "with count = 3: cannot find a design" in answer.err) == (2, True)
     assert "has not been started" in call("status", path).err
+
+
+def test_rules_of_the_command_line_stop_a_run_which_is_said_and_overruled(call, study_file):
+    path = study_file(12, fidelities="stop: {goal: 100}\nfidelities")
+    answer = call("run", path)
+    assert answer.code == 0
+    assert "starting nothing more: trial 2 reaches the goal of 100" in answer.err
+    assert len(trials(call, path)) == 3  # two coarse ones, which do not count, and one at fine
+    assert "stopped by goal: trial 2 reaches the goal of 100 with" in call("status", path).out
+    stopped = status(call, path)["stopped"]
+    assert (stopped["rule"], stopped["budget"]) == ("goal", 12)
+    assert changes(call, path) == [("stop", None)]
+    again = call("run", path)
+    assert "stopped before by: goal: trial 2 reaches the goal of 100" in again.err
+    assert len(trials(call, path)) == 3
+    assert call("run", path, "--no-stop", "--quiet").code == 0
+    assert len(trials(call, path)) == 4
+    assert status(call, path)["stopped"] is None
+    more = call("run", path, "--budget", "17")
+    assert "the budget was 12 then: continuing without this rule" in more.err
+    assert len(trials(call, path)) == 5
+
+
+def test_a_run_stops_when_nothing_is_worth_its_cost(call, study_file):
+    path = study_file(60)
+    answer = call("run", path, "--worth", "0.001")
+    assert answer.code == 0
+    assert "costs 5" in answer.err
+    assert len(trials(call, path)) == 4  # the initial design
+    assert call("run", path, "--worth", "-1").err.startswith("error: stop: worth must be a number above 0")
+    assert call("run", path, "--goal", "nan").code == 2

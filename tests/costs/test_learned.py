@@ -57,6 +57,21 @@ def test_old_runs_are_thinned_out():
     assert learn_costs(many, 2).weights.shape == (MOST_RUNS,)
 
 
+def test_parameters_are_learned_again_at_milestones_only():
+    many = runs(2, 300, 0.05, math.log(10))
+    lengths = [learn_costs(many.first(count), 2).lengths.tolist() for count in (288, 290, 295)]
+    assert lengths[0] == lengths[1] == lengths[2]  # the next milestone is 320
+
+
+def test_a_run_that_has_no_declared_cost_any_more_is_left_out():
+    ladder = FidelityLadder((fd.Fidelity("low", cost=1), fd.Fidelity("high", cost="10 + log(a + 0.4)"))).priced(SPACE)
+    outside = Trial(
+        0, {"a": -0.45, "b": 0.5}, ladder[1], TrialState.DONE, 1.0, measured_cost=5.0, charged=5.0
+    )  # within half of the range: near enough for a model
+    found = History(SPACE, ladder, Direction.MAXIMIZE, (outside,), measured_costs=True)
+    assert found.costs.model is None
+
+
 def test_the_gradient_of_the_density_is_right():
     data = runs(3, 12, 0.1, 1.0)
     x = data.unit_x

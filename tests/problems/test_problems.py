@@ -246,9 +246,13 @@ def test_a_problem_is_an_objective(problem: Problem) -> None:
     for fidelity in problem.ladder:
         if fails(problem, params, fidelity.name):
             continue
-        assert problem(params, fidelity) == problem.observe(params, fidelity.name)
+        found = problem(params, fidelity)
+        if problem.cost_factor is not None:  # it reports what it cost
+            assert found["cost"] == problem.cost(params, fidelity.name)
+            found = found["value"]
+        assert found == problem.observe(params, fidelity.name)
         if problem.noise is None:
-            assert problem(params, fidelity) == problem.evaluate(params, fidelity.name)
+            assert found == problem.evaluate(params, fidelity.name)
 
 
 def observed(problem: Problem, params: Mapping[str, object], fidelity: str) -> float:

@@ -6,6 +6,8 @@ import itertools
 import json
 import logging
 import math
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -170,6 +172,18 @@ def test_a_study_may_begin_to_measure(tmp_path, caplog):
         assert study.ask().cost == pytest.approx(50.0, rel=0.1)  # but what it took is known
 
 
+def test_a_queued_design_reserves_what_is_expected_of_it():
+    study = make(initial={"low": 2})
+    for _ in range(2):
+        study.tell(study.ask(), 1.0, measured_cost=30.0)
+    queued = study.enqueue({"a": 0.5, "b": 0.5}, "low")
+    assert queued.cost == pytest.approx(30, rel=0.1)
+    assert study.snapshot(100).remaining == pytest.approx(100 - 60 - queued.cost)
+    started = study.ask()
+    assert started.number == queued.number
+    assert study.tell(started, 1.0, measured_cost=7.0).cost == 7.0
+
+
 def test_the_progress_line_says_what_is_left(caplog):
     caplog.set_level(logging.INFO, logger="fidelium.study")
     study = make(initial={"low": 3})
@@ -182,3 +196,42 @@ def test_a_function_of_the_one_liner():
         objective, {"a": fd.Real(0, 1)}, LADDER, direction="maximize", budget=20, strategy="random", cost="measured"
     )
     assert json.dumps([trial.cost for trial in study.trials]) == json.dumps([t.measured_cost for t in study.trials])
+
+
+KILLED = """
+import sys, time
+import fidelium as fd
+
+def slow(params, fidelity):
+    print("started", flush=True)
+    time.sleep(0.1)
+    return {"value": params["a"], "cost": 2.0 + params["a"]}
+
+ladder = [fd.Fidelity("low", cost=1), fd.Fidelity("high", cost=10)]
+study = fd.create_study({"a": fd.Real(0, 1), "b": fd.Real(0, 1)}, ladder, direction="maximize",
+                        strategy="random", cost="measured", storage=sys.argv[1], name="s")
+study.optimize(slow, budget=40, progress=False)
+"""
+
+
+def test_a_killed_run_is_resumed_and_paid_once(tmp_path):
+    url = f"sqlite:///{tmp_path}/a.db"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for _ in range(4):  # three have ended, the fourth is running
+        assert process.stdout.readline() == "started\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with fd.load_study(url, "s") as study:
+        before = study.trials
+        assert len(before) == 4
+        assert [trial.cost for trial in before[:3]] == [2.0 + trial.params["a"] for trial in before[:3]]
+        assert str(before[3].state) == "running"
+        assert before[3].cost == pytest.approx(study.snapshot().history.costs.of(before[3].params, 0), rel=0.2)
+        study.optimize(lambda p, f: {"value": p["a"], "cost": 2.0 + p["a"]}, budget=40, progress=False)
+        assert study.trials[:3] == before[:3]
+        assert study.trials[3].attempt == 2
+        for trial in study.trials:
+            assert trial.cost == trial.measured_cost == 2.0 + trial.params["a"]
+        assert 36 < study.spent <= 43

@@ -122,3 +122,25 @@ def test_a_login_that_cannot_be_stored_is_escaped(monkeypatch):
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert user_name().endswith(f"@{socket.gethostname()}")
+
+
+def test_a_model_without_a_trial_says_what_it_expects_there():
+    study = fd.create_study({"x": fd.Real(0, 1)}, [fd.Fidelity("f", cost=1)], direction="minimize", initial={})
+    for i in range(9):
+        x = i / 8
+        study.add_observation({"x": x}, "f", 7.0 if i == 3 else (x - 0.3) ** 2)
+    before = study.trials
+    (wrong, right) = study.expectations([3, 5])
+    assert study.trials == before  # it only looks
+    assert (wrong.trial, wrong.value) == (3, 7.0)
+    assert wrong.mean == pytest.approx((3 / 8 - 0.3) ** 2, abs=0.05)
+    assert right.mean == pytest.approx(right.value, abs=0.05)
+    assert wrong.mean is not None
+    assert wrong.std is not None
+    assert (7.0 - wrong.mean) / wrong.std > 5
+    assert str(wrong).startswith("trial 3: observed 7; the model without it expects 0.0")
+    with pytest.raises(TrialError, match="is running: there is nothing to compare yet"):
+        study.expectations([study.ask()])
+    alone = fd.create_study({"x": fd.Real(0, 1)}, [fd.Fidelity("f", cost=1)], direction="minimize", initial={})
+    alone.add_observation({"x": 0.5}, "f", 1.0)
+    assert str(alone.expectations([0])[0]) == "trial 0: observed 1; nothing else is known of its surroundings"

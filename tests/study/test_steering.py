@@ -72,10 +72,10 @@ def test_designs_that_are_not_valid_are_refused():
         (lambda: study.enqueue({"x": 0.5}), SpaceError),
         (lambda: study.enqueue(BEST | {"x": 2}), SpaceError),
         (lambda: study.enqueue(BEST, "finest"), FidelityError),
-        (lambda: study.enqueue(BEST, priority=1.5), SettingError),
-        (lambda: study.enqueue(BEST, note=3), SettingError),
+        (lambda: study.enqueue(BEST, priority=1.5), SettingError),  # pyright: ignore[reportArgumentType]
+        (lambda: study.enqueue(BEST, note=3), SettingError),  # pyright: ignore[reportArgumentType]
         (lambda: study.enqueue(BEST, tags=["a b"]), SettingError),
-        (lambda: study.enqueue(BEST, budget="much"), SettingError),
+        (lambda: study.enqueue(BEST, budget="much"), SettingError),  # pyright: ignore[reportArgumentType]
         (lambda: study.note(0, "no such trial"), TrialError),
     ):
         with pytest.raises(kind):
@@ -104,7 +104,7 @@ def test_notes_and_tags_stay_through_the_life_of_a_trial_and_are_in_the_table():
     with pytest.raises(SettingError, match="one word"):
         study.tag(0, "two words")
     with pytest.raises(SettingError, match="a text"):
-        study.note(0, 5)
+        study.note(0, 5)  # pyright: ignore[reportArgumentType]
     assert [c.action for c in study.changes()] == ["note", "tag", "tag", "retry", "untag", "note"]
 
 
@@ -136,3 +136,25 @@ study.optimize(evaluate, budget=35, progress=False)
         (t.params, t.fidelity, t.value, t.note, t.tags, t.priority) for t in whole
     ]
     assert [t.note for t in whole[:2]] == ["mine", None]
+
+
+def test_a_queued_design_reserves_what_it_is_expected_to_cost():
+    ladder = [fd.Fidelity("coarse", cost="1 + x"), fd.Fidelity("fine", cost="10 * n")]
+    study = fd.create_study(SPACE, ladder, direction="maximize", strategy="random", initial={})
+    assert study.enqueue(BEST, "coarse").cost == 1.5
+    assert study.enqueue(BEST, "fine", budget=21.5).cost == 20
+    with pytest.raises(BudgetError):
+        study.enqueue(BEST, "coarse", budget=22.9)
+    assert (study.snapshot(21).waiting[0].number, study.snapshot(21.5).waiting) == (1, ())
+
+
+def test_a_catalogue_may_be_held():
+    profiles = fd.Catalogue({"thin": {"area": 1.0}, "middle": {"area": 2.0}, "thick": {"area": 4.0}})
+    space = fd.SearchSpace({"profile": profiles, "x": fd.Real(0, 1)}, ["x * profile.area <= 2"])
+    study = fd.create_study(space, LADDER, direction="maximize", strategy="sf-ei", initial={"coarse": 3, "fine": 3})
+    for _ in range(8):
+        trial = study.ask(fixed={"profile": "thick"})
+        assert trial.params["profile"] == "thick"
+        assert trial.params["x"] <= 0.5
+        study.tell(trial, trial.params["x"])
+    assert study.recommend(fixed={"profile": "thin"}).params["profile"] == "thin"

@@ -156,7 +156,8 @@ def unasked(history: History, fidelity: int) -> NDArray[np.bool_]:
     """Which designs of the space's table have not been asked at a fidelity."""
     assert history.space.table is not None
     asked = {row.tobytes() for row in history.asked(fidelity)}
-    return np.array([row.tobytes() not in asked for row in history.space.table], dtype=bool)
+    listed = history.seen(fidelity, history.space.table)
+    return np.array([row.tobytes() not in asked for row in listed], dtype=bool)
 
 
 def marginals_at(

@@ -97,10 +97,7 @@ class ConfidenceSearch:
         candidates = self.designs.around(history, incumbents(history), key)
         root_beta = exploration(history)
         zeta = jnp.asarray(distances(posterior, history, root_beta))
-
-        level = (
-            0.0 if best is None else best
-        )  # where costs depend on the design, it is the rise that is divided by them
+        level = 0.0 if best is None else best  # costs of designs divide the rise above it
 
         def by_phi(root_beta: float) -> list[Candidate]:
             bound, starts = Bound(jnp.asarray(root_beta), zeta), self.designs.starts

@@ -50,6 +50,7 @@ app.command(
     epilog=examples(
         "fidelium run study.yaml",
         "fidelium run study.yaml --workers 4 --budget 500",
+        "fidelium run study.yaml --fix core=foam --goal 0.7",
         "fidelium run new.yaml --from old.yaml --fill angle=0",
     ),
     rich_help_panel=_RUN,
@@ -107,7 +108,12 @@ app.command(
 app.command(
     epilog=examples("fidelium reread study.yaml --dry-run", "fidelium reread study.yaml 12 17"), rich_help_panel=_REPAIR
 )(reread)
-app.command(epilog=examples('fidelium exclude study.yaml 12 --reason "wrong mesh"'), rich_help_panel=_REPAIR)(exclude)
+app.command(
+    epilog=examples(
+        'fidelium exclude study.yaml 12 --reason "wrong mesh"', "fidelium exclude study.yaml 12 --explain --dry-run"
+    ),
+    rich_help_panel=_REPAIR,
+)(exclude)
 app.command(epilog=examples("fidelium restore study.yaml 12"), rich_help_panel=_REPAIR)(restore)
 app.command(epilog=examples("fidelium changes study.yaml --json"), rich_help_panel=_REPAIR)(changes)
 app.command(

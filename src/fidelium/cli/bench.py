@@ -82,6 +82,12 @@ def failures(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, rep
 
 
 @bench.command()
+def costs(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
+    """Compare the default with and without measured costs on problems whose costs depend on the design."""
+    _run_shipped("costs", quick, workers, out, report)
+
+
+@bench.command()
 def catalogue(workers: Workers = 2, quick: Quick = False, out: Out = RESULTS, report: Page = None) -> None:
     """Compare what the default and a single-fidelity method spend to find the best of 608 items with descriptors."""
     _run_shipped("catalogue", quick, workers, out, report)
@@ -203,10 +209,10 @@ def storage(
 
 
 def _run_shipped(name: str, quick: bool, workers: int, folder: Path, page: Path | None) -> None:
-    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, FAILURES, FOUND, PAPER, RATIOS
+    from fidelium.experiments.report import ABLATION, ARENA, CONSTRAINTS, COSTS, FAILURES, FOUND, PAPER, RATIOS
     from fidelium.experiments.spec import shipped_spec
 
-    special = {"constraints": CONSTRAINTS, "failures": FAILURES, "catalogue": FOUND}
+    special = {"constraints": CONSTRAINTS, "failures": FAILURES, "costs": COSTS, "catalogue": FOUND}
     options = {"paper": PAPER, "arena": ARENA, "robustness": RATIOS, "ablation": ABLATION, **special}[name]
     command = f"fidelium bench {name}"
     _run_and_report(shipped_spec(name), options, command, quick, workers, folder, page or folder / f"{name}.md")

@@ -21,6 +21,7 @@ from fidelium.errors import EvaluationError, FideliumError
 from fidelium.execution.failures import full_disk
 from fidelium.execution.invocation import STDOUT
 from fidelium.execution.run_folder import RunRequest
+from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.numbers import exact_sum
 from fidelium.space import Categorical, Params, SearchSpace
@@ -52,10 +53,15 @@ class Finding:
     text: str
 
 
+def _inputs_text(rung: Fidelity) -> str:
+    """Which parameters a fidelity uses, if not all."""
+    return "" if rung.inputs is None else f" and uses {', '.join(rung.inputs)} alone"
+
+
 def findings(found: Located, file: StudyFile) -> Iterator[Finding]:
     """Everything that can be seen of a valid study file without running it."""
     definition = file.definition
-    ladder = ", ".join(f"{rung.name} costs {formula_text(rung.cost)}" for rung in definition.ladder)
+    ladder = ", ".join(f"{rung.name} costs {formula_text(rung.cost)}{_inputs_text(rung)}" for rung in definition.ladder)
     yield Finding("file", "ok", f"{counted(len(definition.space.names), 'parameter')}; {ladder}")
     if constraints := definition.space.constraints:
         yield Finding(

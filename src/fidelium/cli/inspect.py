@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fidelium.space import Params, SearchSpace
     from fidelium.storage import StudyStore
     from fidelium.study.learned import Learned
+    from fidelium.study.stopping import Stopped
 
 SHOWN = 8
 """Running trials, and failures, that the table shows at most."""
@@ -69,7 +70,9 @@ def status(
     with open_store(found) as store:
         if as_json:
             learned = {"learned": _learned(where, name).to_dict()} if model else {}
-            print_json({**status_json(_snapshot(found, store), time.time()), **learned})
+            stop = _stopped(store)
+            stopped = {"stopped": None if stop is None else stop.to_dict()}
+            print_json({**status_json(_snapshot(found, store), time.time()), **stopped, **learned})
         elif failures:
             for line in _whole_failures(_snapshot(found, store)):
                 console().print(line)
@@ -77,9 +80,22 @@ def status(
             _watch(found, store, every)
         else:
             console().print(_page(_snapshot(found, store), time.time()))
+            if (stop := _stopped(store)) is not None:
+                console().print(f"stopped by {visible(str(stop))}")
     if model and not as_json:
         for line in _learned(where, name).lines or ("the model says nothing about fidelities or failures",):
             console().print(f"learned: {visible(line)}")
+
+
+def _stopped(store: StudyStore) -> Stopped | None:
+    """The rule that has stopped the study, None if there is none, or something was started since."""
+    changes = store.changes()
+    if not any(change.action == "stop" for change in changes):  # the next import takes a while
+        return None
+    from fidelium.study.stopping import last_stop
+
+    found = last_stop(changes, store.trials())
+    return found if found is not None and found.holds else None
 
 
 def _learned(where: str, name: str | None) -> Learned:
@@ -135,12 +151,14 @@ def _feasibility_json(now: Snapshot) -> dict[str, Any]:
 def _usage_json(used: FidelityUsage) -> dict[str, Any]:
     declared = used.fidelity.cost  # as it is written, if it is a number
     each = declared if used.cost_each == declared else used.cost_each
+    inputs = {} if used.fidelity.inputs is None else {"inputs": list(used.fidelity.inputs)}
     return {
         "name": used.fidelity.name,
         "cost_each": each,
         "trials": used.trials,
         "given": used.given,
         "cost": used.cost,
+        **inputs,
     }
 
 
@@ -224,13 +242,17 @@ def _lines(now: Snapshot) -> list[str]:
     states = ", ".join(f"{count} {state}" for state, count in now.states.items() if count)
     budget = "" if math.isinf(now.budget) else f" of {now.budget:g} ({now.spent / now.budget:.0%})"
     value = visible(Feasibility(now).without_best) if best is None else number(best.value)
+    value += "" if best is None or best.std is None else f" ± {best.std:.2g}"
     lines = [
         f"{visible(of.stored_name)}: {of.direction} at {target} with {of.strategy_name}",
         f"trials  {len(now.trials)}" + (f" ({states})" if states else ""),
         f"spent   {now.spent:g}{budget}" + (f", {now.reserved:g} reserved for queued trials" if now.reserved else ""),
-        *([] if forecast is None else [f"left    {forecast.text}"]),
+        *([] if forecast is None or not forecast.has_runs else [f"left    {forecast.text}"]),
         f"best    {value}" + ("" if best is None else f" in trial {best.number}"),
     ]
+    for rung in of.ladder:
+        if rung.inputs is not None:
+            lines.insert(1, f"inputs  {visible(rung.name)} uses {visible(', '.join(rung.inputs))} alone")
     if best is not None:
         lines.append(f"        {design(best.params)}")
         lines += [f"        {line}" for line in outcome_lines(best)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fidelium.cli.locate import Located, open_store, peek
+from fidelium.cli.locate import Located, find, open_store, open_study, peek
 from fidelium.cli.options import AsJson, Name, Where
 from fidelium.cli.output import console, counted, grid, print_json
 from fidelium.errors import SettingError
@@ -48,12 +48,38 @@ def retry(
 
 
 def exclude(
-    where: Where, numbers: Numbers = None, reason: Reason = "", name: Name = None, as_json: AsJson = False
+    where: Where,
+    numbers: Numbers = None,
+    reason: Reason = "",
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Print what a model without them expects there: fitting takes some seconds."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --explain: exclude nothing.")] = False,
+    name: Name = None,
+    as_json: AsJson = False,
 ) -> None:
     """Exclude trials: the model forgets them and they are never the best; their record and their cost stay."""
     from fidelium.storage import Action
 
-    _exclude_or_restore(peek(where, name), numbers, Action.EXCLUDE, reason, as_json)
+    if dry_run and not explain:
+        raise SettingError("--dry-run goes with --explain: then nothing is excluded, and the model's view is printed")
+    found = peek(where, name)
+    if not explain:
+        _exclude_or_restore(found, numbers, Action.EXCLUDE, reason, as_json)
+        return
+    if not numbers:
+        raise SettingError(f"pass the numbers of the trials, as in: {found.command('exclude', '12', '--explain')}")
+    with open_study(find(where, name)) as study:
+        unique = list(dict.fromkeys(numbers))
+        expected = study.expectations(unique)
+        changed = [] if dry_run else _amend(study.store, unique, Action.EXCLUDE, reason)
+    if as_json:
+        print_json({"excluded": changed, "expectations": [each.to_dict() for each in expected]})
+        return
+    typer.echo(f"{listed_trials(changed)} excluded")
+    for each in expected:
+        typer.echo(f"  {each}")
 
 
 def restore(

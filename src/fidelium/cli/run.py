@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fidelium.config.load import StudyFile
     from fidelium.snapshot import Snapshot
-    from fidelium.study import Study
+    from fidelium.study import Stop, Study
 
 MAX_FAILURES = 10
 """Failures in a row after which even a study that continues after a failure gives up: its program must be broken."""
@@ -38,6 +38,17 @@ Workers = Annotated[
     typer.Option(help="Evaluations at the same time.", min=1, show_default="the file's, or the cluster's cores"),
 ]
 Budget = Annotated[float | None, typer.Option(help="Cost units to spend in total.", show_default="the file's")]
+Goal = Annotated[
+    float | None, typer.Option(help="Stop once the best value at the target reaches this.", show_default="the file's")
+]
+Worth = Annotated[
+    float | None,
+    typer.Option(
+        help="What a unit of the objective is worth, in cost units: stop once no run promises more than it costs.",
+        show_default="the file's",
+    ),
+]
+NoStop = Annotated[bool, typer.Option("--no-stop", help="Without the stopping rules of the file.")]
 Dask = Annotated[
     str | None,
     typer.Option(help="Evaluate on the workers of this Dask scheduler, as tcp://host:8786.", metavar="ADDRESS"),
@@ -56,6 +67,9 @@ def run(
     from_name: FromName = None,
     fill: Fill = None,
     fix: Fix = None,
+    goal: Goal = None,
+    worth: Worth = None,
+    no_stop: NoStop = False,
 ) -> None:
     """Run a study, or resume it.
 
@@ -64,6 +78,7 @@ def run(
     """
     found, file = find_file(where)
     file = _overridden(file, budget, strategy, option)
+    file = replace(file, stop=_stop(file.stop, goal, worth, no_stop))
     found = replace(found, file=file, budget=file.budget)
     old = read_old_data(found, file.definition, from_, from_name, fill)
     fixed = fixed_values(file.definition.space, fix)
@@ -100,6 +115,18 @@ def worker(
             say(f"joining: {_opening(study.snapshot(file.budget))}")
         _optimize(study, found, file, None, workers, quiet, fixed)
         _check_values(study.snapshot(file.budget), found)
+
+
+def _stop(rules: Stop, goal: float | None, worth: float | None, no_stop: bool) -> Stop:
+    """The rules of the file with what the command line says instead.
+
+    Raises:
+        SettingError: if the goal or the worth is not valid.
+    """
+    from fidelium.study import Stop
+
+    rules = Stop() if no_stop else rules
+    return replace(rules, goal=rules.goal if goal is None else goal, worth=rules.worth if worth is None else worth)
 
 
 def _overridden(
@@ -221,7 +248,7 @@ def _print_closing(study: Study, now: Snapshot, found: Located, file: StudyFile,
 
     out = console()
     out.print(_costs(now))
-    if (forecast := Forecast.of(now)) is not None:
+    if (forecast := Forecast.of(now)) is not None and forecast.has_runs:
         out.print(f"left:          {forecast.text}")
     if now.best is None:
         out.print(f"best observed: {visible(Feasibility(now).without_best)}")

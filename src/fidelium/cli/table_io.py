@@ -452,7 +452,10 @@ def _write_csv(path: Path, definition: StudyDefinition, trials: Sequence[Trial])
 
 
 def _write_json(path: Path, definition: StudyDefinition, trials: Sequence[Trial]) -> None:
-    fidelities = [{"name": rung.name, "cost": _declared(rung)} for rung in definition.ladder]
+    fidelities = [
+        {"name": rung.name, "cost": _declared(rung), **({} if rung.inputs is None else {"inputs": list(rung.inputs)})}
+        for rung in definition.ladder
+    ]
     study = {
         "name": definition.stored_name,
         "direction": str(definition.direction),

@@ -273,7 +273,9 @@ def _ladder(document: Document, section: schema.StudySection, space: SearchSpace
     rungs: tuple[Fidelity, ...] = ()
     for position, fidelity in enumerate(section.fidelities):
         with document.errors_at("fidelities", position):
-            rungs = FidelityLadder((*rungs, Fidelity(fidelity.name, fidelity.cost))).priced(space).fidelities
+            inputs = None if fidelity.inputs is None else tuple(fidelity.inputs)
+            new = Fidelity(fidelity.name, fidelity.cost, inputs)
+            rungs = FidelityLadder((*rungs, new)).priced(space).fidelities
     return FidelityLadder(rungs)
 
 

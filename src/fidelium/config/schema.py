@@ -320,6 +320,9 @@ class FidelitySection(ProgramSection):
         description="cost of one evaluation, in any unit: a number, or an expression of the parameters",
         examples=[1, "1 + 0.01 * cells"],
     )
+    inputs: list[str] | None = Field(
+        default=None, description="names of the parameters that its values depend on, if it ignores others"
+    )
 
 
 class FailuresSection(Section):
@@ -343,6 +346,11 @@ class StopSection(Section):
     no_improvement: PositiveNumber | None = Field(default=None, description="after this cost without a better value")
     gain_per_cost: PositiveNumber | None = Field(
         default=None, description="when the expected gain per cost of the next query is lower"
+    )
+    goal: Number | None = Field(default=None, description="when the best value at the target reaches this")
+    worth: PositiveNumber | None = Field(
+        default=None,
+        description="when no design promises more than its run costs: what a unit of the objective is worth, in cost",
     )
 
 

@@ -118,8 +118,8 @@ def learn_costs(runs: MeasuredRuns, fidelities: int) -> CostModel:
 
     The parameters are learned from the first runs, up to the last milestone, so that they change seldom.
     """
+    early = runs.first(milestone(len(runs))).chosen(MOST_RUNS)
     runs = runs.chosen(MOST_RUNS)
-    early = runs.first(milestone(len(runs)))
     shape = early.unit_x.shape
     log_noise, rest = _learned(shape, early.unit_x.tobytes(), early.fidelity.tobytes(), early.log_ratio.tobytes())
     gram = _levels(runs.fidelity, runs.fidelity) + math.exp(2 * log_noise) * np.eye(len(runs))
@@ -128,7 +128,7 @@ def learn_costs(runs: MeasuredRuns, fidelities: int) -> CostModel:
     if rest is not None:
         variance, lengths, centres = math.exp(2 * rest[0]), np.exp(rest[1:]), runs.unit_x
         gram += variance * _kernel(centres, centres, lengths)
-    alpha = np.linalg.solve(gram, runs.log_ratio)
+    alpha: Values = np.asarray(np.linalg.solve(gram, runs.log_ratio), dtype=np.float64)
     level = _levels(np.arange(fidelities), runs.fidelity) @ alpha + 0.5 * math.exp(2 * log_noise)
     return CostModel(level, centres, lengths, variance * alpha if rest is not None else np.empty(0))
 

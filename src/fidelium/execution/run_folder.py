@@ -63,7 +63,8 @@ class RunRequest:
         """
         items = {name: table.get(trial.params.get(name)) for name, table in (tables or {}).items()}
         known = {name: descriptors for name, descriptors in items.items() if descriptors is not None}
-        return cls(trial.number, trial.attempt, trial.params, trial.fidelity, position, known)
+        rung = trial.fidelity.of_design(trial.params)
+        return cls(trial.number, trial.attempt, trial.params, rung, position, known)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `query.json`."""

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from fidelium import problems
 from fidelium.experiments.constrained_tables import constraint_tables, failure_tables
+from fidelium.experiments.cost_tables import cost_tables
 from fidelium.experiments.figures import ablation_figure, ratio_figure, regret_figure, time_figure, write_figure
 from fidelium.experiments.found_tables import found_tables
 from fidelium.experiments.metrics import REGRETS, by_strategy
@@ -57,6 +58,7 @@ class ReportOptions:
         ablation: whether to show one figure of many methods against the baseline, over all problems.
         constrained: whether to show the tables of problems with constraints, and no figure.
         failures: whether to show the tables of problems whose runs fail, and no figure.
+        costs: whether to show the tables of problems whose costs depend on the design, and no figure.
         found: whether to show what it cost to find the best of listed designs, and no figure.
     """
 
@@ -67,7 +69,13 @@ class ReportOptions:
     ablation: bool = False
     constrained: bool = False
     failures: bool = False
+    costs: bool = False
     found: bool = False
+
+    @property
+    def tables_only(self) -> bool:
+        """Whether there are tables of their own kind, and no figure."""
+        return self.constrained or self.failures or self.costs or self.found
 
 
 PAPER = ReportOptions(("simple regret", "inference regret"), "mean", best_values=True)
@@ -88,6 +96,8 @@ CONSTRAINTS = ReportOptions(("simple regret",), "median", constrained=True)
 FAILURES = ReportOptions(("simple regret",), "median", failures=True)
 """Failed runs and regrets."""
 
+COSTS = ReportOptions(("simple regret",), "median", costs=True)
+"""Regrets when the same true cost was spent."""
 
 FOUND = ReportOptions(("simple regret",), "median", found=True)
 """The cost of the very best of listed designs."""
@@ -100,6 +110,8 @@ def options_for(spec: Spec) -> ReportOptions:
         return CONSTRAINTS
     if all(problem.fails for problem in chosen):
         return FAILURES
+    if all(problem.cost_factor is not None for problem in chosen):
+        return COSTS
     if all(problem.space.table is not None for problem in chosen):
         return FOUND
     return ARENA if spec.baseline is None else RATIOS
@@ -141,6 +153,8 @@ def headline_tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> 
         return [*constraint_tables(runs), time_table(runs, reference)]
     if options.failures:
         return [*failure_tables(runs, spec.baseline), time_table(runs, reference)]
+    if options.costs:
+        return [*cost_tables(runs, spec.baseline, spec.at_most), time_table(runs, reference)]
     if options.found:
         return [*found_tables(runs, spec.baseline), time_table(runs, reference)]
     regrets = [table for name in options.measures for table in regret_tables(runs, name)]
@@ -153,12 +167,12 @@ def _baseline_table(baseline: str, spec: Spec, runs: Sequence[Run], options: Rep
 
 
 def _tables(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> list[str]:
-    summaries = [] if options.constrained or options.failures or options.found else summary_tables(runs)
+    summaries = [] if options.tables_only else summary_tables(runs)
     return [table.markdown() for table in (*headline_tables(spec, runs, options), *summaries)]
 
 
 def _figures(spec: Spec, runs: Sequence[Run], options: ReportOptions) -> dict[str, go.Figure]:
-    if options.constrained or options.failures or options.found:
+    if options.tables_only:
         return {}
     title = spec.title or spec.name
     bands = "quartiles" if options.average == "median" else "one standard error"

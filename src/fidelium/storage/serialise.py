@@ -124,6 +124,7 @@ def definition_text(definition: StudyDefinition) -> str:
             "strategy": definition.strategy_name,
             "seed": int(definition.seed),
             "initial": {name: int(count) for name, count in definition.initial.items()},
+            **_inputs(definition.ladder),
             **_options(definition.strategy_options),
             **({"parameter_constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
             **({"default_initial": True} if definition.default_initial else {}),
@@ -142,7 +143,8 @@ def definition_of(name: str, text: str) -> StudyDefinition:
     strategy, options = _strategy(fields["strategy"], fields.get("strategy_options", {}))
     parameters = {key: _parameter(each) for key, each in fields["parameters"]}
     space = SearchSpace(parameters, tuple(fields.get("parameter_constraints", ())))
-    rungs = tuple(Fidelity(key, _cost(cost)) for key, cost in fields["fidelities"])
+    inputs = fields.get("inputs", {})
+    rungs = tuple(Fidelity(key, _cost(cost), inputs.get(key)) for key, cost in fields["fidelities"])
     return StudyDefinition(
         space=space,
         ladder=FidelityLadder(rungs).priced(space),
@@ -161,6 +163,12 @@ def definition_of(name: str, text: str) -> StudyDefinition:
         timeouts_teach=bool(fields.get("timeouts_teach", True)),
         cost=str(fields.get("cost", DECLARED)),
     )
+
+
+def _inputs(ladder: FidelityLadder) -> dict[str, Any]:
+    """The inputs of fidelities that ignore parameters, by name, if there are any."""
+    found = {rung.name: list(rung.inputs) for rung in ladder if rung.inputs is not None}
+    return {"inputs": found} if found else {}
 
 
 def _stored_cost(rung: Fidelity) -> Any:

@@ -63,9 +63,9 @@ class InitialDesign:
     def spare(self) -> tuple[Query, ...]:
         """How the sequence of each fidelity goes on after the design."""
         sizes = {name: SPARE * size for name, size in self.sizes.items()}
-        known = {identity(query.params, query.fidelity) for query in self.planned}
+        known = {identity(query.params, self.ladder, query.fidelity) for query in self.planned}
         more = initial_design(self.space, self.ladder, sizes, self.key)
-        return tuple(query for query in more if identity(query.params, query.fidelity) not in known)
+        return tuple(query for query in more if identity(query.params, self.ladder, query.fidelity) not in known)
 
     @cached_property
     def spacing(self) -> float:
@@ -121,7 +121,7 @@ class _Learner:
 
     def _size(self, fidelity: int) -> int:
         """How many different designs are planned at a fidelity."""
-        planned = self.design.points(self.design.planned, fidelity)
+        planned = self.history.seen(fidelity, self.design.points(self.design.planned, fidelity))
         return len({row.tobytes() for row in planned[: self.sizes.get(self.history.ladder[fidelity].name, 0)]})
 
     @property
@@ -147,7 +147,7 @@ class _Learner:
         turn = self.history.constraints and self._count(fidelity) % BLIND == BLIND - 1
         if turn or not len(below.x) or not len(sequence):
             return None
-        apart = _nearest(below.x, asked) >= APART * self.design.spacing
+        apart = _nearest(self.history.seen(fidelity, below.x), asked) >= APART * self.design.spacing
         rows = np.flatnonzero(apart if apart.any() else ~apart)
         if self.history.constraints:
             return below.x[rows[np.lexsort((-below.value[rows], -np.minimum(below.margin[rows], 0.0)))[0]]]
@@ -163,19 +163,19 @@ class _Learner:
             clear = self._is_clear(x)
             if clear.any():
                 return x[np.argmax(clear)]
-        failed, succeeded = self._known()
-        near = _nearest(x, succeeded) if len(succeeded) else np.zeros(len(x))
-        return x[np.argmax(_nearest(x, failed) - near)] if len(x) else None
+        failed, succeeded = self._distances(x)
+        near = np.where(np.isinf(succeeded), 0.0, succeeded)
+        return x[np.argmax(failed - near)] if len(x) else None
 
     def _sequence(self, fidelity: int, more: bool = False) -> NDArray[np.float64]:
         """The points of the design, or how its sequence goes on, that were not asked."""
         x = self.design.points(self.design.spare if more else self.design.planned, fidelity)
-        return x[~_are_in(x, self.history.asked(fidelity))]
+        return x[~self._are_asked(x, fidelity)]
 
     def _new_below(self, fidelity: int) -> _Below:
         """The designs run below that were not asked here, without those around failures here or above."""
         below = _Below.of(self.history, fidelity)
-        rows = ~_are_in(below.x, self.history.asked(fidelity)) & self._is_clear(below.x, fidelity)
+        rows = ~self._are_asked(below.x, fidelity) & self._is_clear(below.x, fidelity)
         return _Below(below.x[rows], below.value[rows], below.margin[rows])
 
     def _is_clear(self, x: NDArray[np.float64], lowest: int = 0) -> NDArray[np.bool_]:
@@ -185,16 +185,26 @@ class _Learner:
             x: the points, `(n, d)`.
             lowest: the lowest fidelity whose runs speak.
         """
-        failed, succeeded = self._known(lowest)
         if not self.history.learns_success:
             return np.ones(len(x), dtype=bool)
-        away = _nearest(x, failed)
-        return (away > REACH * self.design.spacing) | (_nearest(x, succeeded) < NEARER * away)
+        away, near = self._distances(x, lowest)
+        return (away > REACH * self.design.spacing) | (near < NEARER * away)
 
-    def _known(self, lowest: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The designs that failed, and those that succeeded, of all fidelities from the lowest on."""
-        succeeded, failed = zip(*self.history.successes[lowest:], strict=True)
-        return np.concatenate(failed), np.concatenate(succeeded)
+    def _distances(self, x: NDArray[np.float64], lowest: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each point, to the nearest design that failed, and that succeeded, at any fidelity from the lowest on.
+
+        As each fidelity sees them: a run does not fail because of what it ignores.
+        """
+        distances: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        for m, (succeeded, failed) in enumerate(self.history.successes[lowest:], lowest):
+            here, bad, good = (self.history.seen(m, part) for part in (x, failed, succeeded))
+            distances.append((_nearest(here, bad), _nearest(here, good)))
+        away, near = (np.min(part, axis=0) for part in zip(*distances, strict=True))
+        return away, near
+
+    def _are_asked(self, x: NDArray[np.float64], fidelity: int) -> NDArray[np.bool_]:
+        """Which points were asked at a fidelity, or differ from one that was in what it ignores."""
+        return _are_in(self.history.seen(fidelity, x), self.history.asked(fidelity))
 
     def _query(self, unit_x: NDArray[np.float64], fidelity: int) -> Query:
         """With the very values of a design that was run: decoding rounds."""
@@ -232,7 +242,8 @@ def _one_below(history: History, m: int, fidelity: int) -> tuple[NDArray[np.floa
     slack = np.full(len(seen), np.inf)
     beyond = np.zeros(len(seen))
     # where the design was run at both, what the lower fidelity is wrong by
-    pairs = [(i, j) for i, x in enumerate(seen.unit_x) for j, z in enumerate(above.unit_x) if np.array_equal(x, z)]
+    there = history.seen(m, above.unit_x)
+    pairs = [(i, j) for i, x in enumerate(seen.seen_x) for j, z in enumerate(there) if np.array_equal(x, z)]
     for each, outcome in zip(history.constraints, history.outcomes, strict=True):
         y = outcome[m].y[history.valid[m]]
         expected = y

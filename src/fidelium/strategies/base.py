@@ -100,6 +100,19 @@ class FidelityModel(Model, Protocol):
 
 
 @runtime_checkable
+class ImprovementModel(Model, Protocol):
+    """A model that says how much better than the best another run of the target is expected to be."""
+
+    @abstractmethod
+    def improvements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Designs with the largest expected improvement of the target over the best feasible value, and what it is.
+
+        In the objective's units, times the probability of being feasible; None while no feasible value is known.
+        """
+        ...
+
+
+@runtime_checkable
 class Modelled(Protocol):
     """A strategy that can show the model behind its choices."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fidelium.errors import NotWorthwhileError, SettingError
 from fidelium.fidelity import FidelityLadder
-from fidelium.history import History, Query, Trial
+from fidelium.history import History, Query, Trial, as_seen
 from fidelium.numbers import exact_sum
 from fidelium.randomness import Key
 from fidelium.space import Params, SearchSpace
@@ -29,20 +29,27 @@ if TYPE_CHECKING:
 _TRIES = 1000
 _FIRST_TRIES = 16
 
+_MORE_INPUTS = 8
+"""Points of a sequence, per point of a design at a fidelity that ignores parameters, of which those that are the same
+to it are left out."""
+
 _LONGEST_SEQUENCE = 64
 """Points of a Sobol sequence at most, per point of a design that meets the constraints."""
 
 
 def default_sizes(space: SearchSpace, ladder: FidelityLadder) -> dict[str, int]:
-    """Points per fidelity when the user names none: n_m = max(2, (4 + 3 d) sqrt(cost_1 / cost_m)), d columns.
+    """Points per fidelity when the user names none: n_m = max(2, (4 + 3 d_m) sqrt(cost_1 / cost_m)), d_m columns.
 
-    As the number of columns d counts every choice of a categorical parameter, and of a catalogue about as many columns
-    as its items differ in.
+    The number of columns counts every choice of a categorical parameter, of a catalogue about as many columns as its
+    items differ in, and only parameters that the fidelity uses.
     """
-    several = [each.intrinsic_dimension - each.width for each in space.catalogues.values()]
-    cheapest = 4 + 3 * (space.dimension + sum(several))
-    costs = dict(zip(ladder.names, ladder.costs, strict=True))
-    return {name: max(2, round(cheapest * (ladder.costs[0] / cost) ** 0.5)) for name, cost in costs.items()}
+    widths = {name: each.width for name, each in space.parameters.items()}
+    widths |= {name: each.intrinsic_dimension for name, each in space.catalogues.items()}
+    sizes: dict[str, int] = {}
+    for rung, cost in zip(ladder, ladder.costs, strict=True):
+        cheapest = 4 + 3 * sum(width for name, width in widths.items() if name not in rung.ignores(widths))
+        sizes[rung.name] = max(2, round(cheapest * (ladder.costs[0] / cost) ** 0.5))
+    return sizes
 
 
 def sizes_within(sizes: Mapping[str, int], costs: Mapping[str, float], limit: Fraction) -> dict[str, int]:
@@ -83,12 +90,26 @@ def validated_sizes(sizes: object, ladder: FidelityLadder) -> dict[str, int]:
 
 
 def initial_design(space: SearchSpace, ladder: FidelityLadder, sizes: Mapping[str, int], key: Key) -> tuple[Query, ...]:
-    """The queries of the initial design, low fidelities first."""
+    """The queries of the initial design, low fidelities first.
+
+    At a fidelity that ignores parameters, no two differ in these alone.
+    """
     queries: list[Query] = []
-    for fidelity, name in enumerate(ladder.names):
-        for unit_x in _sobol(space, sizes.get(name, 0), key.fold(fidelity)):
+    for fidelity, rung in enumerate(ladder):
+        count = sizes.get(rung.name, 0)
+        for unit_x in _distinct(space, count, rung.inputs, key.fold(fidelity)):
             queries.append(Query(space.decode(unit_x), fidelity))
     return tuple(queries)
+
+
+def _distinct(space: SearchSpace, count: int, inputs: Sequence[str] | None, key: Key) -> NDArray[np.float64]:
+    """The first points of a sequence that differ in the inputs; fewer if there are no more."""
+    used = space.columns_of(inputs)
+    if used is None or not count:
+        return _sobol(space, count, key)
+    points = _sobol(space, _MORE_INPUTS * count, key)
+    _, first = np.unique(as_seen(used, points), axis=0, return_index=True)
+    return points[np.sort(first)[:count]]
 
 
 def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str, int]) -> Query | None:
@@ -103,13 +124,14 @@ def next_of_design(history: History, design: Iterable[Query], sizes: Mapping[str
         sizes: how many queries of each fidelity count, the first ones.
     """
     # found by comparing, not by counting: so it is still there when a larger budget affords what was skipped
-    asked = {identity(t.params, history.ladder.index(t.fidelity.name)) for t in history.trials}
+    asked = {identity(t.params, history.ladder, history.ladder.index(t.fidelity.name)) for t in history.trials}
     left = [sizes.get(name, 0) for name in history.ladder.names]
     for query in design:
         left[query.fidelity] -= 1
         if left[query.fidelity] < 0 or query.fidelity not in history.affordable or not _is_paid_for(history, query):
             continue
-        if identity(query.params, query.fidelity) not in asked and not _is_done(history, query.fidelity, sizes):
+        known = identity(query.params, history.ladder, query.fidelity) in asked
+        if not known and not _is_done(history, query.fidelity, sizes):
             return query
     return None
 
@@ -139,12 +161,16 @@ def runs_of_design(
     """
     name = history.ladder[fidelity].name
     there = [query for query in planned if query.fidelity == fidelity][: sizes.get(name, 0)]
-    designs = {identity(query.params, fidelity) for query in there}
+    designs = {identity(query.params, history.ladder, fidelity) for query in there}
     return tuple(
         trial
         for trial in history.trials
         if trial.fidelity.name == name
-        and (identity(trial.params, fidelity) in designs if trial.given else history.space.whole.contains(trial.params))
+        and (
+            identity(trial.params, history.ladder, fidelity) in designs
+            if trial.given
+            else history.space.whole.contains(trial.params)
+        )
     )
 
 
@@ -157,10 +183,9 @@ def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key
         NotWorthwhileError: if all designs of a space are listed, and none is left.
     """
     generator = key.generator()
-    same = [query for query in pending if query.fidelity == fidelity]
-    asked = {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.encode(same)])}
+    asked = asked_or_pending(history, pending, fidelity)
     if history.space.table is not None:
-        new = [row for row in history.space.table if row.tobytes() not in asked]
+        new = [row for row in history.space.table if history.seen(fidelity, row).tobytes() not in asked]
         if not new:
             raise NotWorthwhileError(_exhausted(history, fidelity))
         return new[generator.integers(len(new))]
@@ -170,9 +195,15 @@ def unasked_point(history: History, pending: Sequence[Query], fidelity: int, key
         if history.costs.depend_on_design and not math.isinf(history.remaining):
             points = points[history.pays_for(points, fidelity)]
         for unit_x in points:
-            if unit_x.tobytes() not in asked:
+            if history.seen(fidelity, unit_x).tobytes() not in asked:
                 return unit_x
     return history.space.sample(generator, 1)[0]
+
+
+def asked_or_pending(history: History, pending: Sequence[Query], fidelity: int) -> set[bytes]:
+    """The points asked at this fidelity, as it sees them (`History.seen`), as bytes."""
+    running = history.encode(query for query in pending if query.fidelity == fidelity)
+    return {row.tobytes() for row in np.concatenate([history.asked(fidelity), history.seen(fidelity, running)])}
 
 
 def check_new_designs(history: History) -> None:
@@ -259,7 +290,8 @@ def _spread(space: SearchSpace, count: int, sequence: qmc.Sobol, key: Key) -> ND
     return pool[chosen]
 
 
-def identity(params: Params, fidelity: int) -> Hashable:
-    """What two equal queries share."""
+def identity(params: Params, ladder: FidelityLadder, fidelity: int) -> Hashable:
+    """What two equal queries share: the values of all parameters that the fidelity uses."""
+    ignored = ladder[fidelity].ignores(params)
     # with the types, since the choices True and 1 are equal in Python
-    return fidelity, tuple((type(value), value) for value in params.values())
+    return fidelity, tuple((type(value), value) for name, value in params.items() if name not in ignored)

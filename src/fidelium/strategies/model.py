@@ -18,13 +18,14 @@ from fidelium.acquisition.base import BLOCK, MOST_WHOLE, in_blocks, incumbents, 
 from fidelium.acquisition.feasible import climb_feasible
 from fidelium.acquisition.safe_optima import safe_optima
 from fidelium.errors import SettingError
-from fidelium.history import History
+from fidelium.history import History, Observations
 from fidelium.numerics.backend import jax_session
 from fidelium.numerics.normal import log_improvement
 from fidelium.numerics.padding import bucket, pad_rows
 from fidelium.numerics.scaling import Scale
 from fidelium.randomness import Key
 from fidelium.strategies.base import Recommendation
+from fidelium.strategies.expected_improvement import expected_improvement
 from fidelium.strategies.recommendation import Expected, observed_designs, recommended
 from fidelium.surrogates.base import Point, Posterior, Scalar
 from fidelium.surrogates.runs import Cautious, RunMember, RunPosterior
@@ -159,16 +160,20 @@ class PosteriorModel:
         expected, noise_std = self._expected(designs)
         ripples = np.minimum(noise_std, repeats)
         new = Expected(designs, expected.mean, np.sqrt(expected.std**2 + ripples**2))
-        here = replace(seen, y=scale.inward(seen.y))  # of the errors only matters whether they are 0
-        posterior, _ = self._expected(seen.unit_x)
-        observed = observed_designs(here, posterior, self._noise_std(here.y), repeats)
-        choice, was_run = recommended(new, observed)
+        choice, was_run = recommended(new, self._observed(seen))
         unit_x = choice.unit_x[0]
         if was_run and choice.std[0] == 0.0:
             value = seen.y[np.flatnonzero(np.all(seen.unit_x == unit_x, axis=1))[0]]
             return Recommendation(unit_x, float(value), 0.0, 1.0)
         mean, std = self.predict(choice.unit_x, target)
         return Recommendation(unit_x, float(mean[0]), float(std[0]), float(self.feasibility(choice.unit_x)[0]))
+
+    def _observed(self, seen: Observations) -> Expected:
+        """What designs that were observed at the target give: the value where runs repeat, else the posterior's."""
+        scale = self.scales[-1]
+        here = replace(seen, y=scale.inward(seen.y))  # of the errors only matters whether they are 0
+        posterior, _ = self._expected(seen.unit_x)
+        return observed_designs(here, posterior, self._noise_std(here.y), REPEATS / scale.scale)
 
     def _new_designs(self) -> NDArray[np.float64]:
         """Designs that have not been run at the target, and may be better than those that have.
@@ -191,6 +196,22 @@ class PosteriorModel:
     def _is_plain(self) -> bool:
         """Whether every design is feasible."""
         return not isinstance(self.posterior, RunPosterior)
+
+    @jax_session()
+    def improvements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Designs with the largest expected improvement over the best feasible one, and what it is.
+
+        In the objective's units, times the probability of being feasible; None while no feasible value is known. What
+        is best is the observed value where runs repeat, else the posterior mean: a lucky draw is no level to beat.
+        """
+        target = self.history.inside[-1].rows(self.history.feasible[-1])
+        if not len(target):
+            return None
+        observed = self._observed(target)
+        designs, _ = self._maximise(_value_rise if self._is_plain else _feasible_rise)
+        there, _ = self._expected(designs)
+        gain = expected_improvement(there.mean, there.std, float(np.max(observed.mean)), self.scales[-1])
+        return designs, gain * self.feasibility(designs)
 
     @jax_session()
     def promising(self) -> NDArray[np.float64]:
@@ -341,6 +362,19 @@ def _sure_and_feasible(member: RunMember, best: Scalar, x: Point) -> Scalar:
     """Mean minus one standard deviation, less a penalty where being feasible is not likely."""
     mean, std = member.at_target(x)
     return mean[0] - std[0] + _PENALTY * jnp.minimum(member.log_feasible(x) - math.log(LIKELY), 0.0)
+
+
+def _value_rise(posterior: Posterior, best: Scalar, x: Point) -> Scalar:
+    """log of the expected improvement over the best value, in the model's units."""
+    means, variances = posterior.marginals(x)
+    std = jnp.sqrt(variances[-1])
+    return jnp.log(std) + log_improvement((means[-1] - best) / std)
+
+
+def _feasible_rise(member: RunMember, best: Scalar, x: Point) -> Scalar:
+    """log of the expected improvement over the best value, times the probability of being feasible."""
+    mean, std = member.at_target(x)
+    return jnp.log(std[0]) + log_improvement((mean[0] - best) / std[0]) + member.log_feasible(x)
 
 
 def _likely_improvement(member: RunMember, best: Scalar, x: Point) -> Scalar:

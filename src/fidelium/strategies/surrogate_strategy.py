@@ -11,14 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from fidelium.acquisition.base import Acquisition, Candidate
 from fidelium.errors import BudgetError, NoDataError, NotWorthwhileError
 from fidelium.history import History, Query
 from fidelium.numerics.backend import jax_session
 from fidelium.randomness import Key
-from fidelium.strategies.initial_design import unasked_point
+from fidelium.strategies.initial_design import asked_or_pending, unasked_point
 from fidelium.strategies.model import PosteriorModel
 from fidelium.surrogates.base import Posterior, Surrogate
 from fidelium.surrogates.runs import RunPosterior, fit_runs
@@ -139,16 +137,17 @@ def first_new(ranked: Sequence[Candidate], history: History, pending: Sequence[Q
     """The best candidate that has not been asked before and is paid for; a random new design if there is none."""
     asked: dict[int, set[bytes]] = {}
     for m in {candidate.fidelity for candidate in ranked}:
-        running = [query for query in pending if query.fidelity == m]
-        asked[m] = {x.tobytes() for x in np.concatenate([history.asked(m), history.encode(running)])}
+        asked[m] = asked_or_pending(history, pending, m)
     for candidate in ranked:
-        if candidate.unit_x.tobytes() not in asked[candidate.fidelity] and _is_paid_for(history, candidate):
+        new = history.seen(candidate.fidelity, candidate.unit_x).tobytes() not in asked[candidate.fidelity]
+        if new and _is_paid_for(history, candidate):
             return Query(history.space.decode(candidate.unit_x), candidate.fidelity, candidate.worth)
     if history.space.table is not None:
         return _any_new(ranked, history, pending, key)
     spare = {m: unasked_point(history, pending, m, key) for m in dict.fromkeys(c.fidelity for c in ranked)}
     # a finite space may be exhausted at one fidelity and not at another; if at all of them, any design will do
-    fidelity = next((m for m, unit_x in spare.items() if unit_x.tobytes() not in asked[m]), ranked[0].fidelity)
+    unasked = (m for m, unit_x in spare.items() if history.seen(m, unit_x).tobytes() not in asked[m])
+    fidelity = next(unasked, ranked[0].fidelity)
     return Query(history.space.decode(spare[fidelity]), fidelity)
 
 

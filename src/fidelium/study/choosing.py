@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,7 +34,14 @@ class Chooser:
         of = self.definition
         return registry.resolve(of.strategy, of.strategy_options, of.initial)
 
-    def choose(self, now: Snapshot, worker: str | None, least_worth: float, space: SearchSpace | None = None) -> Trial:
+    def choose(
+        self,
+        now: Snapshot,
+        worker: str | None,
+        least_worth: float,
+        space: SearchSpace | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> Trial:
         """A new trial, not yet stored.
 
         Args:
@@ -41,6 +49,7 @@ class Chooser:
             worker: the worker that runs it.
             least_worth: what the strategy must expect of it per cost.
             space: the slice of the study's space to search; None for all of it.
+            check: called once the initial design is done; it raises if nothing more is to be started.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run, or below the one that is proposed.
@@ -62,6 +71,8 @@ class Chooser:
         if query is not None and history.costs.of(query.params, query.fidelity) > history.remaining:
             query = None
         if query is None:
+            if check is not None:
+                check()
             query = self.strategy.propose(history, history.pending, trial_key(of.seed, number))
             if query.fidelity not in history.affordable:
                 raise SettingError(
@@ -70,7 +81,9 @@ class Chooser:
             held = {} if space is None else space.held  # a strategy of the user's may know nothing of slices
             query = replace(query, params=of.space.validate({**query.params, **held}))
         if query.worth is not None and query.worth < least_worth:
-            raise NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+            error = NotWorthwhileError(f"the best query is worth {query.worth:g} per cost, less than {least_worth:g}")
+            error.setting = "gain_per_cost"
+            raise error
         rung, expected = of.ladder[query.fidelity], history.costs.of(query.params, query.fidelity)
         if expected > history.remaining:
             raise BudgetError(

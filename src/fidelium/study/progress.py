@@ -101,9 +101,10 @@ def status_line(snapshot: Snapshot) -> str:
     best = snapshot.best
     counts = Counter(trial.fidelity.name for trial in snapshot.trials)
     used = " · ".join(f"{name} {counts[name]}" for name in snapshot.definition.ladder.names)
-    definition, forecast = snapshot.definition, Forecast.of(snapshot)
-    counts_more = definition.measures_costs or definition.ladder.depends_on_design
-    left = f" | left {forecast.text}" if counts_more and forecast is not None else ""
+    definition = snapshot.definition
+    varying = definition.measures_costs or definition.ladder.depends_on_design
+    forecast = Forecast.of(snapshot) if varying else None
+    left = "" if forecast is None else f" | left {forecast.text}"
     return f"best {'–' if best is None else format(best.value, '.5g')} | {used}{left}"
 
 

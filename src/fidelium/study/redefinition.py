@@ -2,9 +2,9 @@
 
 Stored values must keep their meaning. So the names and types of the parameters, the names and the order of the
 fidelities, and the direction cannot change. Everything else can: bounds and scales, choices, parameter constraints,
-items and descriptors of catalogues, costs, the strategy with its options, the seed, the initial design, budget and
-timeouts. A new cost holds for new trials. Constraints on outcomes can change if every observation has the outcomes that
-they name.
+items and descriptors of catalogues, costs, inputs of fidelities, the strategy with its options, the seed, the initial
+design, budget and timeouts. A new cost holds for new trials. Constraints on outcomes can change if every observation
+has the outcomes that they name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fidelium.catalogue import Catalogue, catalogue_differences
 from fidelium.costs.declared import formula_text
 from fidelium.definition import StudyDefinition
 from fidelium.errors import SettingError
+from fidelium.fidelity import Fidelity
 from fidelium.history import Trial
 from fidelium.space import Categorical, Integer, Parameter, Real, SearchSpace
 from fidelium.storage.base import StudyStore
@@ -95,6 +96,11 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         for before, now in zip(stored.ladder, new.ladder, strict=True)
         if before.cost != now.cost and _function_name(before.cost) != _function_name(now.cost)
     )
+    inputs = (
+        f"inputs of {now.name}: {_inputs_text(before)} -> {_inputs_text(now)}"
+        for before, now in zip(stored.ladder, new.ladder, strict=True)
+        if set(before.inputs or stored.space.names) != set(now.inputs or new.space.names)
+    )
     settings = [
         f"{what}: {before} -> {now}"
         for what, before, now in (
@@ -109,7 +115,8 @@ def differences(stored: StudyDefinition, new: StudyDefinition) -> tuple[str, ...
         )
         if before != now
     ]
-    return (*chain.from_iterable(parameters), *costs, *settings, *_limit_differences(stored.limits, new.limits))
+    limits = _limit_differences(stored.limits, new.limits)
+    return (*chain.from_iterable(parameters), *costs, *inputs, *settings, *limits)
 
 
 def _limit_differences(stored: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:
@@ -156,6 +163,10 @@ def check_outcomes(trials: tuple[Trial, ...], new: StudyDefinition) -> None:
                     f"{', '.join(trial.outcomes) or 'none'}: exclude such trials (fidelium exclude), or give the new "
                     "study another name"
                 )
+
+
+def _inputs_text(rung: Fidelity) -> str:
+    return "all" if rung.inputs is None else ", ".join(rung.inputs)
 
 
 def _function_name(cost: object) -> object:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fidelium.errors import TrialError
 from fidelium.history import Trial
+from fidelium.snapshot import Snapshot
 from fidelium.storage.base import Action, Result, StudyStore
 from fidelium.storage.serialise import LONGEST_NAME, bounded_reason
 from fidelium.storage.transitions import check_amendable
-from fidelium.study.trial import LiveTrial
+from fidelium.study.choosing import Chooser
+from fidelium.study.trial import Expectation, LiveTrial
 
 
 def user_name() -> str:
@@ -51,6 +54,32 @@ def amend_all(store: StudyStore, numbers: Iterable[int], action: Action, reason:
     for number in unique:
         check_amendable(find(trials, number), action)
     return [store.amend(number, action, who, reason or None) for number in unique]
+
+
+def expected_without(chooser: Chooser, now: Snapshot, records: Sequence[Trial]) -> tuple[Expectation, ...]:
+    """What a model without some finished trials expects of each of them.
+
+    Raises:
+        TrialError: if one of them is not finished.
+    """
+    for trial in records:
+        if trial.state.is_pending:
+            raise TrialError(f"trial {trial.number} is {trial.state}: there is nothing to compare yet")
+    left_out = {trial.number for trial in records}
+    rest = tuple(trial for trial in now.finished if trial.number not in left_out)
+    history = replace(now, trials=rest).history
+    points = [history.space.place(trial.params) for trial in records]
+    if not any(trial.is_observation for trial in rest) or all(point is None for point in points):
+        return tuple(Expectation(trial.number, trial.value) for trial in records)
+    model, found = chooser.fitted(history, len(rest)), list[Expectation]()
+    for trial, point in zip(records, points, strict=True):
+        if point is None:
+            found.append(Expectation(trial.number, trial.value))
+            continue
+        mean, std = model.predict(point[None], history.ladder.index(trial.fidelity.name))
+        expected = history.direction.sign * float(mean[0])
+        found.append(Expectation(trial.number, trial.value, expected, float(std[0])))
+    return tuple(found)
 
 
 def find(trials: tuple[Trial, ...], trial: LiveTrial | Trial | int) -> Trial:

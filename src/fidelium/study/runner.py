@@ -44,7 +44,7 @@ from fidelium.study.progress import ENDING, Progress, watch
 from fidelium.study.recorder import Ended, Recorder
 from fidelium.study.resume import RESTARTS, recover
 from fidelium.study.steering import waiting_text
-from fidelium.study.stopping import NEVER, Stop
+from fidelium.study.stopping import NEVER, Stop, last_stop, stop_text
 from fidelium.study.trial import result_of
 from fidelium.text import reason_line
 
@@ -127,13 +127,13 @@ def run_study(study: Study, evaluate: Evaluator, executor: Executor, policy: Pol
             _log.warning("%s", waits)
         _log.warning("%g of the budget of %g is spent: pass a larger total to continue", now.spent, policy.budget)
         return
-    worker = worker_name()
+    worker, stop = worker_name(), _stop_before(study, policy, now)
     with (
         watch(study, policy.budget, shown=policy.progress) as report,
         heartbeat(study.store, worker, after_each=recover),
         interrupts() as pressed,
     ):
-        loop = _Loop(study, evaluate, executor, policy, worker, report, pressed, recorder, now)
+        loop = _Loop(study, evaluate, executor, policy, stop, worker, report, pressed, recorder, now)
         try:
             try:
                 loop.run()
@@ -157,6 +157,7 @@ class _Loop:
     evaluate: Evaluator
     executor: Executor
     policy: Policy
+    stop: Stop
     worker: str
     report: Progress
     interrupts: Interrupts
@@ -266,12 +267,12 @@ class _Loop:
                 return
             try:
                 trial = self.study.start(
-                    self.policy.budget, self.worker, self.policy.stop.least_worth, self.policy.fixed
+                    self.policy.budget, self.worker, self.stop.least_worth, self.policy.fixed, self.stop.worth
                 )
             except BudgetError:  # the strategy proposes nothing that the rest of the budget pays for
                 return
             except NotWorthwhileError as reason:
-                self._stop(str(reason))
+                self._stop(reason.setting or "catalogue", str(reason))
                 return
             self.waiting = False
             before, after = self.now.trials[: trial.number], self.now.trials[trial.number + 1 :]
@@ -289,14 +290,16 @@ class _Loop:
         self.running[future] = self.running.pop(pending)
 
     def _may_start(self) -> bool:
-        if not self.stopped and (reason := self.policy.stop.reason(self.now, time.monotonic() - self.began)):
-            self._stop(reason)
+        if not self.stopped and (rule := self.stop.rule(self.now, time.monotonic() - self.began)):
+            self._stop(*rule)
         failing = self.setup is not None or self.failures >= self.policy.max_failures
         return not (self.stopped or self.interrupts.pressed or failing)
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, rule: str, reason: str) -> None:
         self.stopped = True
         _log.warning("starting nothing more: %s", reason)
+        with suppress(StorageError):  # the record is for people
+            _note_stop(self.study, self.worker, rule, reason, self.policy.budget)
 
     def _waits_for_others(self) -> bool:
         """Whether others run trials, which are queued for us if they die."""
@@ -370,6 +373,23 @@ class _Loop:
             return Ended(trial, reason=reason, cost=cost)
         result = Result(TrialState.FAILED, reason=reason.strip() or "no reason was given", measured_cost=cost)
         return Ended(trial, result)
+
+
+def _stop_before(study: Study, policy: Policy, now: Snapshot) -> Stop:
+    """The rules to stop by, after saying which one had stopped the study before."""
+    before = last_stop(study.changes(), now.trials)
+    stop = policy.stop.overruled(before, policy.budget)
+    if before is not None and (before.holds or stop != policy.stop):
+        more = f"; the budget was {before.budget:g} then: continuing without this rule" if stop != policy.stop else ""
+        _log.warning("stopped before by: %s%s", before, more)
+    return stop
+
+
+def _note_stop(study: Study, worker: str, rule: str, reason: str, budget: float) -> None:
+    """Record a stop, unless it is the last one and nothing was started since."""
+    before = last_stop(study.changes(), study.trials)
+    if before is None or not before.holds or (before.rule, before.why, before.budget) != (rule, reason, budget):
+        study.store.note_stop(worker, stop_text(rule, reason, budget))
 
 
 def _runs_elsewhere(now: Snapshot) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fidelium.definition import StudyDefinition
@@ -75,11 +75,19 @@ def enqueue_all(
         FideliumError: as `queued_trial`.
     """
     now = Snapshot(definition, store.trials(), budget)  # refuses a budget that is not a number
-    trials = [queued_trial(definition, wish) for wish in wishes]
+    trials = [_charged(queued_trial(definition, wish), now) for wish in wishes]
     try:
         return store.enqueue(trials, user_name() if who is None else who, now.budget)
     except BudgetError as error:
         raise BudgetError(f"{error}; nothing was queued: raise the budget first") from None
+
+
+def _charged(trial: Trial, now: Snapshot) -> Trial:
+    """A trial that reserves what it is expected to cost."""
+    costs = now.history.costs
+    if costs.are_declared:
+        return trial
+    return replace(trial, charged=costs.of(trial.params, costs.ladder.index(trial.fidelity.name)))
 
 
 def annotate(

@@ -41,12 +41,12 @@ from fidelium.study.choosing import Chooser
 from fidelium.study.kept_results import UNSTORED
 from fidelium.study.learned import Learned
 from fidelium.study.lock import choosing_lock
-from fidelium.study.repair import amend, find
+from fidelium.study.repair import amend, expected_without, find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
 from fidelium.study.steering import Wish, annotate, enqueue_all
-from fidelium.study.stopping import NEVER, Stop
-from fidelium.study.trial import LiveTrial, RecommendedDesign, ending, result_of
+from fidelium.study.stopping import NEVER, Improvement, Stop, best_improvement, check_pays
+from fidelium.study.trial import Expectation, LiveTrial, RecommendedDesign, ending, result_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class Study:
         self._chooser = Chooser(definition)
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
         self._modelling = threading.Lock()
-        self._model: tuple[tuple[Trial, ...], Model] | None = None  # of these finished trials
+        self._model: tuple[tuple[Trial, ...], SearchSpace | None, Model] | None = None  # of these finished trials
         self._part: tuple[str, SearchSpace] | None = None  # the slice that was last asked for
 
     def close(self) -> None:
@@ -163,6 +163,7 @@ class Study:
         worker: str | None,
         least_worth: float = -math.inf,
         fixed: Mapping[str, Any] | None = None,
+        worth: float | None = None,
     ) -> Trial:
         """Start a trial: one that was queued again, or else a new one. `ask` is this without a worker.
 
@@ -171,6 +172,7 @@ class Study:
             worker: the worker that runs it and sends heartbeats; None for a person or script that sends none.
             least_worth: what the strategy must expect of it per cost.
             fixed: values of some parameters, as in `ask`.
+            worth: what a unit of the objective is worth; a trial that costs more than it promises is not started.
 
         Raises:
             BudgetError: if the rest of the budget is below the cheapest run.
@@ -180,6 +182,7 @@ class Study:
             UnsureError: if the connection was lost while the trial was stored, and cannot be restored.
         """
         part = self._slice(fixed)
+        check = None if worth is None else lambda: self._check_pays(worth, part)
         accepts = always if part is None else lambda trial: part.contains(trial.params)
         with self._asking:
             while self.snapshot(budget).startable:
@@ -193,7 +196,7 @@ class Study:
             try:
                 with choosing_lock(self._store):
                     while True:
-                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth, part)
+                        chosen = self._chooser.choose(self.snapshot(budget), worker, least_worth, part, check)
                         stored = add_once(self._store, chosen, budget)
                         if stored is not None:
                             return stored
@@ -511,6 +514,19 @@ class Study:
             raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
         return amend(self._store, trial, Action.CORRECT, reason, who, result)
 
+    def expectations(self, trials: Sequence[LiveTrial | Trial | int]) -> tuple[Expectation, ...]:
+        """What a model without these trials expects of each of them: whether to `exclude` them. It is fitted anew.
+
+        Args:
+            trials: finished ones; the trials, their records, or their numbers.
+
+        Raises:
+            TrialError: if one of them is not one of this study, or not finished.
+        """
+        now = self.snapshot()
+        records = [find(now.trials, trial) for trial in trials]
+        return expected_without(self._chooser, now, records)
+
     def changes(self) -> tuple[Change, ...]:
         """What people have changed, oldest first: queued, excluded, retried, annotated trials, and stops by a rule."""
         return self._store.changes()
@@ -566,18 +582,31 @@ class Study:
             NoDataError: if nothing was observed yet.
             SpaceError: if a fixed value is not valid.
         """
-        part, space = self._slice(fixed), self.space
-        if part is None:
-            choice = self._fitted().recommend()
-        else:
-            now, space = self.snapshot(), part
-            history = replace(replace(now, trials=now.finished).history, space=part)
-            choice = self._chooser.fitted(history, len(now.finished)).recommend()
-        seen = replace(self.history(), space=space).best_trial_at(np.asarray(choice.unit_x))
-        params = space.decode(np.asarray(choice.unit_x)) if seen is None else seen.params
+        part = self._slice(fixed)
+        choice = self._fitted(part).recommend()
+        seen = self.history().best_trial_at(np.asarray(choice.unit_x))
+        params = (part or self.space).decode(np.asarray(choice.unit_x)) if seen is None else seen.params
         number = None if seen is None else seen.number
         mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
         return RecommendedDesign(params, mean, float(choice.std), number, chance)
+
+    def improvement(self, worth: float = math.inf, fixed: Mapping[str, Any] | None = None) -> Improvement | None:
+        """What another run at the target is expected to bring: by `Stop(worth=...)` a study stops when it costs more.
+
+        Args:
+            worth: what a unit of the objective is worth, in the unit of the costs; infinite if costs do not matter.
+            fixed: values of some parameters, as in `ask`.
+
+        Returns:
+            The design that promises most after its cost; None while no feasible value at the target is known.
+
+        Raises:
+            NoDataError: if nothing was observed yet.
+            SettingError: if `worth` is not above 0, or the strategy's own model does not know it.
+            SpaceError: if a fixed value is not valid.
+        """
+        Stop(worth=worth)
+        return self._improvement(worth, self._slice(fixed))
 
     def learned(self) -> Learned:
         """What the model has learned: how each fidelity correlates with the target, and whether runs succeed.
@@ -724,14 +753,32 @@ class Study:
         history = History(self.space, self.ladder, Direction.MAXIMIZE, with_it)
         return self._chooser.fitted(history, len(with_it))
 
-    def _fitted(self) -> Model:
-        """The model of all finished trials, kept until they change."""
+    def _check_pays(self, worth: float, part: SearchSpace | None) -> None:
+        """Refuse to go on if another run costs more than it is expected to bring.
+
+        Raises:
+            NotWorthwhileError: if it does.
+        """
+        if any(trial.is_observation for trial in self.snapshot().finished):
+            check_pays(self._improvement(worth, part), worth, self.ladder.target.name)
+
+    def _improvement(self, worth: float, part: SearchSpace | None) -> Improvement | None:
+        history = replace(self.history(), space=part or self.space)
+        return best_improvement(self._fitted(part), history, worth)
+
+    def _fitted(self, part: SearchSpace | None = None) -> Model:
+        """The model of all finished trials, kept until they change.
+
+        Args:
+            part: the slice of the space in which it searches; None for all of it.
+        """
         now = self.snapshot()
         finished = now.finished
         if not any(trial.is_observation for trial in finished):
             raise NoDataError("nothing has been observed yet; tell the value of a trial or add an observation first")
         with self._modelling:
-            if self._model is None or self._model[0] != finished:
+            if self._model is None or self._model[0] != finished or self._model[1] is not part:
                 history = replace(now, trials=finished).history
-                self._model = (finished, self._chooser.fitted(history, len(finished)))
-            return self._model[1]
+                history = history if part is None else replace(history, space=part)
+                self._model = (finished, part, self._chooser.fitted(history, len(finished)))
+            return self._model[2]

@@ -127,6 +127,37 @@ class RecommendedDesign:
     feasible_probability: float | None = None
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What the model expects of a trial that it does not know.
+
+    Args:
+        trial: the trial's number.
+        value: what was observed, None if it has no value.
+        mean: what a model without the trial expects there, at its fidelity; None if there is no other observation, or
+            the design is far outside of the present bounds.
+        std: its standard deviation.
+    """
+
+    trial: int
+    value: float | None
+    mean: float | None = None
+    std: float | None = None
+
+    def __str__(self) -> str:
+        seen = "no value" if self.value is None else f"observed {self.value:.6g}"
+        if self.mean is None or self.std is None:
+            return f"trial {self.trial}: {seen}; nothing else is known of its surroundings"
+        away = ""
+        if self.value is not None and self.std > 0:
+            away = f" ({abs(self.value - self.mean) / self.std:.2g} standard deviations away)"
+        return f"trial {self.trial}: {seen}; the model without it expects {self.mean:.6g} ± {self.std:.2g} there{away}"
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """As plain values."""
+        return {"number": self.trial, "value": self.value, "mean": self.mean, "std": self.std}
+
+
 def result_of(
     definition: StudyDefinition,
     value: object,

@@ -39,8 +39,9 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
 from fidelium.surrogates.gp.covariances import MixedProcesses
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, Rows
+from fidelium.surrogates.gp.inputs import seen_covariance
 from fidelium.surrogates.gp.probit import Labels, labels_log_evidence, match_sites
-from fidelium.surrogates.inputs import AllUsed, seen_covariance
+from fidelium.surrogates.inputs import AllUsed
 from fidelium.surrogates.learning import (
     Entries,
     Entry,

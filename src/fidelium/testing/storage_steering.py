@@ -26,7 +26,7 @@ def people_may_enqueue(case: StorageCase) -> None:
         wanted = [replace(make_trial(n + 40), priority=n, note="by\0 hand", tags=("a", "b", "a")) for n in (1, 2)]
         error = refused(BudgetError, "beyond the budget", lambda: other.enqueue(wanted, "ada", budget=12.4))
         require("12.4" in str(error), "a message that names the budget", error)
-        for bad in (replace(wanted[1], priority=10**7), replace(wanted[1], tags=("a,b",)), replace(wanted[1], note=5)):  # type: ignore[arg-type]
+        for bad in (replace(wanted[1], priority=10**7), replace(wanted[1], tags=("a,b",)), replace(wanted[1], note=5)):
             refused(SettingError, f"{bad.priority} {bad.tags}", lambda bad=bad: other.enqueue([wanted[0], bad], "ada"))
         refused(StorageError, "no name", lambda: other.enqueue(wanted, ""))
         require_same("trials after refusals", len(store.trials()), 1)

@@ -21,7 +21,8 @@ from fidelium.randomness import Key
 from fidelium.surrogates.base import VARIANCE_FLOOR, Point, Scalar
 from fidelium.surrogates.gp.covariances import Coregionalised, CovarianceFamily
 from fidelium.surrogates.gp.exact import Covariance, ExactGP, PathDraws, Rows, learn
-from fidelium.surrogates.inputs import AllUsed, all_used, seen_covariance
+from fidelium.surrogates.gp.inputs import seen_covariance
+from fidelium.surrogates.inputs import AllUsed, all_used
 from fidelium.surrogates.known_noise import NOT_KNOWN, known_vars, or_learned, typical_vars, unit_of
 from fidelium.surrogates.learning import (
     HIGHEST,

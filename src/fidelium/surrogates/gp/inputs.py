@@ -1,0 +1,78 @@
+"""Covariances of fidelities that do not use all parameters: those of P_m x (`surrogates/inputs.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from fidelium.history import UNUSED, Used
+from fidelium.surrogates.base import Point, Scalar
+from fidelium.surrogates.gp.covariances import Correlation, MixedProcesses
+from fidelium.surrogates.gp.exact import Covariance
+from fidelium.surrogates.inputs import AllUsed, seen_by
+
+
+class SeenKernel(eqx.Module):
+    """A covariance of P x.
+
+    Args:
+        kernel: of x.
+        used: the columns.
+    """
+
+    kernel: Correlation
+    used: Used = eqx.field(static=True)
+
+    def __call__(self, x: Point, other: Point) -> Scalar:
+        return self.kernel(seen_by(self.used, x), seen_by(self.used, other))
+
+    def features(self, frequencies: Float[Array, "k d"], x: Point) -> Float[Array, " f"]:
+        """Those of the kernel at P x."""
+        return self.kernel.features(frequencies, seen_by(self.used, x))
+
+
+class SeenCovariance(eqx.Module):
+    """A covariance of points (P_m x, m).
+
+    Args:
+        covariance: of (x, m).
+        used: the columns that each fidelity uses.
+    """
+
+    covariance: Covariance
+    used: AllUsed = eqx.field(static=True)
+
+    def __call__(self, p: Any, other: Any) -> Scalar:
+        return self.covariance(self._seen(p), self._seen(other))
+
+    def features(self, frequencies: Any, p: Any) -> Float[Array, " f"]:
+        """Those of the covariance at (P_m x, m)."""
+        return self.covariance.features(frequencies, self._seen(p))
+
+    def _seen(self, p: Any) -> Any:
+        x, fidelity = p
+        table = np.array([(True,) * x.shape[0] if used is None else used for used in self.used])
+        return jnp.where(jnp.asarray(table)[fidelity], x, UNUSED), fidelity
+
+
+def seen_covariance(covariance: Covariance, used: AllUsed | None, *, chained: bool = False) -> Covariance:
+    """The covariance of fidelities that use these columns.
+
+    Args:
+        covariance: of (x, m).
+        used: the columns, None if all fidelities use all.
+        chained: whether process c is what fidelity c adds to those below: f_m(x) = ... + g_c(P_c x) + ...
+    """
+    if used is None:
+        return covariance
+    if chained and isinstance(covariance, MixedProcesses):
+        kernels = tuple(
+            kernel if each is None else SeenKernel(kernel, each)
+            for kernel, each in zip(covariance.kernels, used, strict=True)
+        )
+        return MixedProcesses(covariance.roots, kernels, covariance.bias)
+    return SeenCovariance(covariance, used)
