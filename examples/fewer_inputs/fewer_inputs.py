@@ -6,6 +6,7 @@ python fewer_inputs.py --compare 0,1,2         # regret with the inputs declared
 
 import argparse
 import math
+import random
 import statistics
 
 import fidelium as fd
@@ -50,12 +51,39 @@ def regret(study: fd.Study) -> float:
     return study.best.value - OPTIMUM
 
 
+def error(seed: int, declared: bool, strategy: str) -> float:
+    """Root mean square error of predictions at the target, as a share of the values' spread."""
+    draw = random.Random(seed)
+
+    def designs(count: int) -> list[dict[str, float]]:
+        return [{name: draw.random() for name in SPACE} for _ in range(count)]
+
+    study = fd.create_study(SPACE, ladder(declared), direction="minimize", strategy=strategy)
+    for rung, count in zip(study.ladder, (30, 10), strict=True):
+        for params in designs(count):
+            study.add_observation(params, rung.name, drag(params, rung))
+    asked = designs(300)
+    exact = [drag(params, study.ladder.target) for params in asked]
+    misses = [(a - b) ** 2 for a, b in zip(study.predict(asked)[0], exact, strict=True)]
+    return math.sqrt(statistics.fmean(misses)) / statistics.pstdev(exact)
+
+
+def predict(seeds: list[int]) -> None:
+    for strategy in ("dnn-mfbo", "mf-mes", "mf-sko", "nargp-mes"):
+        means = [statistics.fmean(error(seed, declared, strategy) for seed in seeds) for declared in (True, False)]
+        print(f"{strategy}: error {means[0]:.3f} with the inputs declared, {means[1]:.3f} without", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--compare")
+    parser.add_argument("--predict")
     parser.add_argument("--budget", type=float, default=150)
     parser.add_argument("--strategy", default="dnn-mfbo")
     arguments = parser.parse_args()
+    if arguments.predict is not None:
+        predict([int(seed) for seed in arguments.predict.split(",")])
+        return
     if arguments.compare is None:
         study = run(0, arguments.budget, declared=True, strategy=arguments.strategy)
         print(study.best.params, f"regret {regret(study):.3g}", sep="\n")

@@ -43,9 +43,11 @@ def run(seed: int, budget: float, told: bool, strategy: str) -> fd.Study:
     return study
 
 
-def regret(study: fd.Study) -> float:
-    """How far the exact value of the recommended design is from the optimum."""
-    return abs(BRANIN.value(study.recommend().params, BRANIN.ladder.target.name) - OPTIMUM)
+def judged(study: fd.Study) -> tuple[float, float]:
+    """How far the exact value of the recommended design is from the optimum, and from what the study says it is."""
+    choice = study.recommend()
+    exact = BRANIN.value(choice.params, BRANIN.ladder.target.name)
+    return abs(exact - OPTIMUM), abs(exact - choice.mean)
 
 
 def main() -> None:
@@ -56,18 +58,19 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.compare is None:
         study = run(0, arguments.budget, told=True, strategy=arguments.strategy)
-        print(study.recommend(), f"regret {regret(study):.3g}", sep="\n")
+        print(study.recommend(), f"regret {judged(study)[0]:.3g}", sep="\n")
         return
-    found = {True: [], False: []}
+    found = {"told": [], "not told": []}
     for seed in map(int, arguments.compare.split(",")):
-        for told, regrets in found.items():
-            regrets.append(regret(run(seed, arguments.budget, told, arguments.strategy)))
-        print(f"seed {seed}: told {found[True][-1]:.3g}, not told {found[False][-1]:.3g}", flush=True)
-    for told, regrets in found.items():
-        name, quartiles = "told" if told else "not told", statistics.quantiles(regrets, n=4)
-        print(f"{name}: median {quartiles[1]:.3g}, quartiles {quartiles[0]:.3g} to {quartiles[2]:.3g}")
-    better = sum(a < b for a, b in zip(found[True], found[False], strict=True))
-    print(f"better with the errors told: {better} of {len(found[True])} seeds")
+        for how, results in found.items():
+            results.append(judged(run(seed, arguments.budget, how == "told", arguments.strategy)))
+            print(f"seed {seed}, {how}: regret {results[-1][0]:.3g}, misjudged by {results[-1][1]:.3g}", flush=True)
+    for how, results in found.items():
+        for what, numbers in zip(("regret", "misjudged by"), zip(*results, strict=True), strict=True):
+            low, middle, high = statistics.quantiles(numbers, n=4)
+            print(f"{how}, {what}: median {middle:.3g}, quartiles {low:.3g} to {high:.3g}")
+    better = sum(told < other for (told, _), (other, _) in zip(*found.values(), strict=True))
+    print(f"smaller regret with the errors told: {better} of {len(found['told'])} seeds")
 
 
 if __name__ == "__main__":

@@ -97,6 +97,10 @@ class SharedFeatures:
     def chained(self) -> bool:
         return False
 
+    @property
+    def first_is_common(self) -> bool:
+        return False
+
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[SharedParameters]:
         network = jax.tree.map(np.asarray, self._network(dimension, key))
 

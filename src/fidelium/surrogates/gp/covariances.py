@@ -81,6 +81,11 @@ class CovarianceFamily(Protocol):
         """Whether process c is what fidelity c adds to those below, and so depends on what that fidelity uses."""
         ...
 
+    @property
+    def first_is_common(self) -> bool:
+        """Whether the first process is what all fidelities have in common, and so depends on what all of them use."""
+        ...
+
     @abstractmethod
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[Any]:
         """The prior of the parameters, a pytree of named parts; the key is for families with a random start."""
@@ -161,6 +166,10 @@ class Independent:
     def chained(self) -> bool:
         return False
 
+    @property
+    def first_is_common(self) -> bool:
+        return False
+
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         mean, std = _process(dimension, AMPLITUDE, AMPLITUDE_LOG_STD)
         return Prior.of((mean,) * fidelities, (std,) * fidelities)
@@ -195,6 +204,10 @@ class Additive:
     @property
     def chained(self) -> bool:
         return True
+
+    @property
+    def first_is_common(self) -> bool:
+        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         lowest, delta = (
@@ -251,6 +264,10 @@ class Coregionalised:
     @property
     def chained(self) -> bool:
         return False
+
+    @property
+    def first_is_common(self) -> bool:
+        return True
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[LatentParameters, ...]]:
         means: list[LatentParameters] = []
@@ -359,6 +376,10 @@ class Convolved:
 
     @property
     def chained(self) -> bool:
+        return False
+
+    @property
+    def first_is_common(self) -> bool:
         return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[ConvolvedParameters]:

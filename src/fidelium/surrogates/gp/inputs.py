@@ -59,20 +59,25 @@ class SeenCovariance(eqx.Module):
         return jnp.where(jnp.asarray(table)[fidelity], x, UNUSED), fidelity
 
 
-def seen_covariance(covariance: Covariance, used: AllUsed | None, *, chained: bool = False) -> Covariance:
+def seen_covariance(
+    covariance: Covariance, used: AllUsed | None, chained: bool = False, first_is_common: bool = False
+) -> Covariance:
     """The covariance of fidelities that use these columns.
 
     Args:
         covariance: of (x, m).
         used: the columns, None if all fidelities use all.
         chained: whether process c is what fidelity c adds to those below: f_m(x) = ... + g_c(P_c x) + ...
+        first_is_common: whether the first process is what all fidelities have in common. It cannot depend on what the
+            lowest ignores, and so relates that to the target at any value of it, not only near the middle.
     """
     if used is None:
         return covariance
-    if chained and isinstance(covariance, MixedProcesses):
+    if isinstance(covariance, MixedProcesses) and (chained or first_is_common):
+        columns = used if chained else (used[0], *(None,) * (len(covariance.kernels) - 1))
         kernels = tuple(
             kernel if each is None else SeenKernel(kernel, each)
-            for kernel, each in zip(covariance.kernels, used, strict=True)
+            for kernel, each in zip(covariance.kernels, columns, strict=True)
         )
-        return MixedProcesses(covariance.roots, kernels, covariance.bias)
-    return SeenCovariance(covariance, used)
+        covariance = MixedProcesses(covariance.roots, kernels, covariance.bias)
+    return covariance if chained else SeenCovariance(covariance, used)
