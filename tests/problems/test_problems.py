@@ -56,7 +56,7 @@ def values_of(parameter: object) -> st.SearchStrategy[object]:
             return st.floats(parameter.low, parameter.high)
         case fd.Integer():
             return st.integers(parameter.low, parameter.high)
-        case fd.Categorical():
+        case fd.Categorical() | fd.Catalogue():
             return st.sampled_from(parameter.choices)
     raise AssertionError(parameter)
 
@@ -304,7 +304,7 @@ def test_get_gives_a_fresh_record_each_time() -> None:
 
 
 def test_unknown_problem_names_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown problem 'branin2'.*'branin', 'branin-product', 'conductor'"):
+    with pytest.raises(UnknownNameError, match=r"unknown problem 'branin2'.*'branin', 'branin-product', 'candidates'"):
         problems.get("branin2")
 
 

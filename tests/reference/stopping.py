@@ -1,7 +1,7 @@
 """What stopping by `worth` saves: the total of regret times worth plus cost, at the stop and at the end of the budget.
 
-    python tests/reference/stopping.py                                # the table of docs/steering.md
-    python tests/reference/stopping.py --seeds 1 --problem branin     # a short one
+    python tests/reference/stopping.py --seeds 3 --problem park1 --strategy sf-ei     # the table of docs/steering.md
+    python tests/reference/stopping.py                                                # more: an hour
 
 Each study is run with the rule, and then on to the whole budget, which overrules it: so both totals are of the same
 queries. "Hindsight" is the least total at which the study could have been stopped after its initial design.

@@ -9,6 +9,7 @@ their logarithms are not (Ament et al. 2023).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from fidelium.acquisition.base import Candidate, Designs, best_target_value, incumbents, marginals_at
 from fidelium.acquisition.maximise import search
@@ -98,6 +100,11 @@ def effective_best(posterior: Posterior, history: History) -> float:
     return float(means[np.argmax(means[:, -1] - np.sqrt(variances[:, -1])), -1])
 
 
+def followed_improvement(posterior: Posterior, known: Float[Array, " n"], x: Point, fidelity: int) -> Scalar:
+    """log AEI(x, m) before the cost is counted, less what runs that follow cost; `known` has the best value first."""
+    return augmented_improvement(posterior, known[0], x, fidelity) - known[1 + fidelity]
+
+
 @dataclass(frozen=True)
 class ImprovementSearch:
     """log EI over the best value observed at the target; mean + std of the target while there is none.
@@ -137,9 +144,12 @@ class AugmentedImprovementSearch:
 
     Args:
         designs: where the search starts.
+        followed: the share of runs below the target that are followed by one at the target: C_m counts as
+            C_m + followed C_M, since a run below the target improves nothing by itself. 0 in the paper.
     """
 
     designs: Designs = Designs()
+    followed: float = 0.0
 
     def rank(
         self, posterior: Posterior | RunPosterior, history: History, fidelities: Sequence[int], key: Key
@@ -151,6 +161,14 @@ class AugmentedImprovementSearch:
         """
         posterior, success = value_and_success(posterior)
         with stage("search"):
-            worth, known = augmented_improvement, [(posterior, jnp.asarray(effective_best(posterior, history)))]
+            best = effective_best(posterior, history)
+            worth, known = augmented_improvement, [(posterior, jnp.asarray(best))]
+            if self.followed:
+                worth, known = followed_improvement, [(posterior, jnp.asarray([best, *self._later_costs(history)]))]
             candidates, starts = self.designs.around(history, incumbents(history), key), self.designs.starts
             return search(worth, known, history, fidelities, candidates, starts, log_worth=True, success=success)
+
+    def _later_costs(self, history: History) -> list[float]:
+        """log((C_m + followed C_M) / C_m) of every fidelity below the target, 0 at the target."""
+        *below, target = history.ladder.costs
+        return [*(math.log1p(self.followed * target / cost) for cost in below), 0.0]

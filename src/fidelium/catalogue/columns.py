@@ -101,7 +101,8 @@ class DescriptorColumns:
             notes.append(f"on a log scale: {', '.join(self.logarithmic)}")
         _, first, counts = np.unique(self.values, axis=0, return_index=True, return_counts=True)
         if len(twice := first[counts > 1]):
-            names, alike = ", ".join(items[i] for i in twice[:3].tolist()), np.sum(counts[counts > 1])
+            some: list[int] = twice[:3].tolist()
+            names, alike = ", ".join(items[i] for i in some), np.sum(counts[counts > 1])
             notes.append(f"{alike} items have the descriptors of another one, and are the same to a model: {names}")
         return tuple(notes)
 
@@ -118,9 +119,8 @@ class DescriptorColumns:
 
     def neighbours(self, columns: NDArray[np.float64], count: int) -> NDArray[np.int64]:
         """Positions of the nearest items to each row, the nearest first, `(n, count)`."""
-        ranks = list(range(1, min(count, len(self.rows)) + 1))
-        _, found = self._tree.query(_finite(columns), k=ranks)
-        return np.asarray(found, dtype=np.int64)
+        _, found = self._tree.query(_finite(columns), k=min(count, len(self.rows)))
+        return np.asarray(found, dtype=np.int64).reshape(len(columns), -1)  # k = 1 leaves an axis out
 
     def spread(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
         """Positions of items that represent all of them, in random order: one of each part of a balanced partition.

@@ -35,6 +35,10 @@ from fidelium.surrogates.stacked_dnn.closed_form import ClosedFormStack
 from fidelium.surrogates.warped import Warped
 from fidelium.timing import stage
 
+FOLLOWED = 0.1
+"""Share of the runs below the target, in a table of designs, that count as followed by one at the target: a cheap run
+improves nothing by itself. Chosen on tables other than that of the benchmark."""
+
 
 @dataclass(frozen=True)
 class DnnMfbo:
@@ -136,7 +140,7 @@ def dnn_mfbo() -> DnnMfbo:
     acquisition = EntropySearch(joint_gain, draws=5, designs=designs, together=True, requires=JointlyGaussian)
     # to find the best of many items, a part of whose value no descriptor explains, improvement is worth more than
     # information about how good the best one is (docs/catalogues.md)
-    tables = AugmentedImprovementSearch(designs)
+    tables = AugmentedImprovementSearch(designs, followed=FOLLOWED)
     return DnnMfbo(Warped(ClosedFormStack()), acquisition, reserve_last=True, steady=Key((0,)), on_tables=tables)
 
 
