@@ -37,7 +37,7 @@ from fidelium.timing import stage
 
 FOLLOWED = 0.1
 """Share of the runs below the target, in a table of designs, that count as followed by one at the target: a cheap run
-improves nothing by itself. Chosen on tables other than that of the benchmark."""
+improves nothing by itself. Chosen on five runs on tables other than that of the benchmark."""
 
 
 @dataclass(frozen=True)
