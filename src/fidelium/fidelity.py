@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, overload
 
-from fidelium.costs.declared import CostFunction, DesignCost, StoredCost
+from fidelium.costs.declared import DesignCost, StoredCost
 from fidelium.errors import FidelityError
 from fidelium.numbers import parse_decimal
 from fidelium.space import SearchSpace
@@ -31,8 +31,8 @@ class Fidelity:
     """
 
     name: str
-    cost: float | str | CostFunction | StoredCost
-    inputs: tuple[str, ...] | None = None
+    cost: Any  # a number wherever a run sees it; for a study also a text, a `CostFunction` or a `StoredCost`
+    inputs: Sequence[str] | None = None
     design_cost: DesignCost | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -256,7 +256,7 @@ def test_twenty_evaluations_leave_no_descriptor_open(lab):
     for _ in range(10):
         reason(lab.run, ("false",))
         reason(lab.run, ("no-such-program",), error=SetupError)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # what earlier tests left may be closed meanwhile
     assert len(list(Path(lab.runs).iterdir())) == 20
 
 

@@ -122,7 +122,7 @@ def test_a_failed_design_on_the_slice_is_marked_on_the_axis(study):
         def recommend(self):
             return Recommendation(np.array([0.9, params["b"]]), 1.0, 0.5)
 
-    study._model = (study.trials, Model())
+    study._model = (study.trials, None, Model())
     figure: Any = plots.slices(study, parameters=["a"])
     marks = trace(figure, "failed", "markers", "x2")
     assert list(marks.x) == [params["a"]]

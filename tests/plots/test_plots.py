@@ -134,7 +134,7 @@ def test_the_problems_truth_is_drawn():
         def recommend(self):
             return Recommendation(np.array([0.5, 0.5]), 0.0, 1.0)
 
-    study._model = (study.trials, Model())
+    study._model = (study.trials, None, Model())
     truth = compute_slices(study, ["x1"], problem, points=3)[2][0].truth
     expected = [problem.value({"x1": x1, "x2": 7.5}, "high") for x1 in (-5, 2.5, 10)]
     np.testing.assert_allclose(truth, expected)

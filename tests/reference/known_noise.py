@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     if arguments.how in OTHERS:
-        Noise.var_given = OTHERS[arguments.how]  # type: ignore[method-assign]
+        Noise.var_given = OTHERS[arguments.how]
     for name, level in CASES:
         problem = fd.problems.get(name)
         found = [scores(problem, level, arguments.how != "not", seed) for seed in range(arguments.seeds)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def wing(params, fidelity) -> float:
 
 
 def make(**changes) -> fd.Study:
-    settings = {"direction": "minimize", "strategy": "random", "name": "wing"}
+    settings: dict[str, Any] = {"direction": "minimize", "strategy": "random", "name": "wing"}
     return fd.create_study(changes.pop("space", SPACE), changes.pop("ladder", LADDER), **(settings | changes))
 
 

@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_it_is_recorded_with_the_value(storage):
     trial = study.ask()
     assert trial.std is None
     assert study.tell(trial, 1.5, std=0.02).std == 0.02 == trial.std
-    assert study.tell(study.ask(), 2, std=np.float32(0.25)).std == 0.25
+    single: Any = np.float32(0.25)
+    assert study.tell(study.ask(), 2, std=single).std == 0.25
     assert study.tell(study.ask(), 2, std=0).std == 0.0
     assert study.tell(study.ask(), 2).std is None
     assert study.add_observation({"x": 0.5}, "fine", 1.0, std=0.1).std == 0.1
@@ -60,7 +62,7 @@ def test_it_is_recorded_with_the_value(storage):
     assert [each.std for each in again.trials] == [0.02, 0.25, 0.0, None, 0.1, 0.4]
     frame = again.to_dataframe()
     assert frame["std"].tolist()[:3] == [0.02, 0.25, 0.0]
-    assert math.isnan(frame["std"][3])
+    assert math.isnan(frame["std"].tolist()[3])
 
 
 @pytest.mark.parametrize("std", BAD, ids=str)
@@ -215,5 +217,5 @@ def test_a_parameter_may_be_called_std(tmp_path):
     study = fd.create_study({"std": fd.Real(0, 1)}, LADDER, direction="minimize", strategy="random")
     study.tell(study.ask(), 1.0, std=0.5)
     frame = study.to_dataframe()
-    assert frame["std"][0] == 0.5
-    assert frame["params_std"][0] == study.trials[0].params["std"]
+    assert frame["std"].tolist() == [0.5]
+    assert frame["params_std"].tolist()[0] == study.trials[0].params["std"]

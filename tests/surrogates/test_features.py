@@ -51,7 +51,9 @@ def cosine(has_below: bool, family: CosineFamily = WIDE, seed: int = 0) -> Cosin
     """A wide cosine network with random parameters, the same for every seed of its frequencies."""
     like = prior_of(has_below, Kind.FREE).mean
     theta = jax.tree.map(lambda step: jnp.asarray(-0.3 + 0.3 * step), normal_like(like, np.random.default_rng(1)))
-    return family.features(family.draw(CENTRE, has_below, Key((seed,))), theta)
+    features = family.features(family.draw(CENTRE, has_below, Key((seed,))), theta)
+    assert isinstance(features, CosineFeatures)
+    return features
 
 
 def squared_distance(log_length: Any) -> float:
@@ -101,6 +103,7 @@ def test_the_detail_is_a_process_of_short_lengths_under_a_bell(has_below):
 def test_far_from_the_best_design_there_is_no_detail():
     drawn = SMALL.draw(CENTRE, False, Key((3,)))
     features = SMALL.features(drawn, at(prior_of(False, Kind.ALONE).mean))
+    assert isinstance(features, CosineFeatures)
     near, far = (np.linalg.norm(features.detail(jnp.asarray(CENTRE + away))) for away in (0.0, 0.5))
     assert near == pytest.approx(DETAIL_AMPLITUDE, rel=1e-12)
     assert far < 1e-9 * near

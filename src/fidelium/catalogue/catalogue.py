@@ -42,7 +42,7 @@ class Catalogue:
             unknown, not a finite number, or not positive on a log scale, or no descriptor differs between the items.
     """
 
-    items: Mapping[str, Mapping[str, float]]
+    items: Mapping[Any, Mapping[str, float]]
     log: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class Catalogue:
         named = {_name(name): descriptors for name, descriptors in self.items.items()}
         return {name: _descriptors(name, named) for name in named}
 
-    def __getitem__(self, item: str) -> dict[str, float]:
+    def __getitem__(self, item: object) -> dict[str, float]:
         """The descriptors of an item."""
         return self.table[self.validate(item)]
 

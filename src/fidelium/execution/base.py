@@ -116,7 +116,7 @@ def timed_answer(evaluate: Evaluator, trial: Trial) -> tuple[Answer, float]:
     return found, time.perf_counter() - began
 
 
-Objective = Callable[[Params, Fidelity], float | Mapping[str, float]]
+Objective = Callable[[Params, Fidelity], float | Mapping[str, Any]]
 """The user's Python function: parameters (a dict) and fidelity in, value out; or a dict with the value, the measured
 cost, its standard error and any outcomes, `{"value": 1.2, "cost": 3.4, "std": 0.02, "stress": 1.5e8}`."""
 
