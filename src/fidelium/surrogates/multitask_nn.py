@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -27,7 +28,7 @@ from fidelium.errors import SettingError
 from fidelium.numerics.backend import jax_key
 from fidelium.randomness import Key
 from fidelium.surrogates.base import Point, Scalar
-from fidelium.surrogates.gp.covariances import MixedProcesses
+from fidelium.surrogates.gp.covariances import MixedProcesses, Roles
 from fidelium.surrogates.learning import HIGHEST, LOWEST, Entry, Prior
 from fidelium.surrogates.stacked_dnn.architecture import Architecture, DenseFeatures
 
@@ -85,6 +86,7 @@ class SharedFeatures:
         SettingError: if the spread is not positive.
     """
 
+    roles: ClassVar[Roles] = Roles.FREE
     architecture: Architecture = Architecture((32, 32), "tanh")
     spread: float = 0.3
     shares_units: bool = False
@@ -92,14 +94,6 @@ class SharedFeatures:
     def __post_init__(self) -> None:
         if not self.spread > 0:
             raise SettingError(f"spread must be above 0, got {self.spread!r}")
-
-    @property
-    def chained(self) -> bool:
-        return False
-
-    @property
-    def first_is_common(self) -> bool:
-        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[SharedParameters]:
         network = jax.tree.map(np.asarray, self._network(dimension, key))

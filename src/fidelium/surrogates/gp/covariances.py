@@ -14,7 +14,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -67,23 +68,24 @@ _FEW_KERNELS = 3
 """Up to this many kernels are stacked, as in older versions, whose results so stay the same to the bit."""
 
 
+class Roles(StrEnum):
+    """What the processes of a covariance are to the fidelities: it says which parameters each may depend on."""
+
+    FREE = "free"
+    CHAINED = "process c is what fidelity c adds to those below"
+    FIRST_COMMON = "the first process is what all fidelities have in common"
+
+
 @runtime_checkable
 class CovarianceFamily(Protocol):
     """Covariances with parameters to learn; data of all fidelities may share one scale, or have one each."""
 
+    roles: ClassVar[Roles]
+    """What its processes are to the fidelities."""
+
     @property
     def shares_units(self) -> bool:
         """Whether the fidelities are compared in the same units."""
-        ...
-
-    @property
-    def chained(self) -> bool:
-        """Whether process c is what fidelity c adds to those below, and so depends on what that fidelity uses."""
-        ...
-
-    @property
-    def first_is_common(self) -> bool:
-        """Whether the first process is what all fidelities have in common, and so depends on what all of them use."""
         ...
 
     @abstractmethod
@@ -156,19 +158,12 @@ class MixedProcesses(eqx.Module):
 class Independent:
     """Every fidelity is a process of its own: R_m = a_m e_m. The parameters are a `ProcessParameters` per fidelity."""
 
+    roles: ClassVar[Roles] = Roles.FREE
     kernel: str = "rbf"
     shares_units: bool = False
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
-
-    @property
-    def chained(self) -> bool:
-        return False
-
-    @property
-    def first_is_common(self) -> bool:
-        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         mean, std = _process(dimension, AMPLITUDE, AMPLITUDE_LOG_STD)
@@ -194,20 +189,13 @@ class Additive:
         rho: the slope between neighbours; 1 is the model of Huang et al. (2006).
     """
 
+    roles: ClassVar[Roles] = Roles.CHAINED
     kernel: str = "rbf"
     rho: float = 1.0
     shares_units: bool = True
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
-
-    @property
-    def chained(self) -> bool:
-        return True
-
-    @property
-    def first_is_common(self) -> bool:
-        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[ProcessParameters, ...]]:
         lowest, delta = (
@@ -252,6 +240,7 @@ class Coregionalised:
         latent: C, how many of them there are.
     """
 
+    roles: ClassVar[Roles] = Roles.FIRST_COMMON
     kernel: str = "rbf"
     latent: int = 2
     shares_units: bool = False
@@ -260,14 +249,6 @@ class Coregionalised:
         check_kernel(self.kernel)
         if self.latent < 1:
             raise SettingError(f"a coregionalised process needs at least one latent process, got {self.latent!r}")
-
-    @property
-    def chained(self) -> bool:
-        return False
-
-    @property
-    def first_is_common(self) -> bool:
-        return True
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[tuple[LatentParameters, ...]]:
         means: list[LatentParameters] = []
@@ -372,15 +353,8 @@ class ConvolvedParameters(eqx.Module):
 class Convolved:
     """The convolved multi-output process (Alvarez and Lawrence 2011), the model of Zhang et al. (2017)."""
 
+    roles: ClassVar[Roles] = Roles.FREE
     shares_units: bool = False
-
-    @property
-    def chained(self) -> bool:
-        return False
-
-    @property
-    def first_is_common(self) -> bool:
-        return False
 
     def prior(self, dimension: int, fidelities: int, key: Key) -> Prior[ConvolvedParameters]:
         length = 2 * _log_length(dimension)

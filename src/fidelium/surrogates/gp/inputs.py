@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from fidelium.history import UNUSED, Used
 from fidelium.surrogates.base import Point, Scalar
-from fidelium.surrogates.gp.covariances import Correlation, MixedProcesses
+from fidelium.surrogates.gp.covariances import Correlation, MixedProcesses, Roles
 from fidelium.surrogates.gp.exact import Covariance
 from fidelium.surrogates.inputs import AllUsed, seen_by
 
@@ -59,21 +59,22 @@ class SeenCovariance(eqx.Module):
         return jnp.where(jnp.asarray(table)[fidelity], x, UNUSED), fidelity
 
 
-def seen_covariance(
-    covariance: Covariance, used: AllUsed | None, chained: bool = False, first_is_common: bool = False
-) -> Covariance:
+def seen_covariance(covariance: Covariance, used: AllUsed | None, roles: Roles = Roles.FREE) -> Covariance:
     """The covariance of fidelities that use these columns.
+
+    A process that fidelity c adds sees what that one uses, f_m(x) = ... + g_c(P_c x) + ... One that all fidelities have
+    in common cannot depend on what the lowest ignores, and so relates that to the target at any value of it, not only
+    near the middle.
 
     Args:
         covariance: of (x, m).
         used: the columns, None if all fidelities use all.
-        chained: whether process c is what fidelity c adds to those below: f_m(x) = ... + g_c(P_c x) + ...
-        first_is_common: whether the first process is what all fidelities have in common. It cannot depend on what the
-            lowest ignores, and so relates that to the target at any value of it, not only near the middle.
+        roles: what the processes are to the fidelities.
     """
     if used is None:
         return covariance
-    if isinstance(covariance, MixedProcesses) and (chained or first_is_common):
+    chained = roles is Roles.CHAINED
+    if isinstance(covariance, MixedProcesses) and roles is not Roles.FREE:
         columns = used if chained else (used[0], *(None,) * (len(covariance.kernels) - 1))
         kernels = tuple(
             kernel if each is None else SeenKernel(kernel, each)

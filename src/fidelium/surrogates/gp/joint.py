@@ -169,7 +169,7 @@ class _JointModel:
 
     def covariance(self, theta: JointParameters) -> Covariance:
         whole = self.family.covariance(theta.covariance, self.fidelities)
-        return seen_covariance(whole, self.used, self.family.chained, self.family.first_is_common)
+        return seen_covariance(whole, self.used, self.family.roles)
 
     def noise(self, theta: JointParameters) -> Float[Array, " m"]:
         return jnp.exp(2 * theta.log_noise_std)
