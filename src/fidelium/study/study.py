@@ -1,60 +1,39 @@
-"""The study: the one class with a state. It proposes trials, records their results, and answers from the model."""
+"""The study: the one class with a state. It proposes trials and records their results; its bases do the rest."""
 
 from __future__ import annotations
 
 import logging
 import math
 import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from fidelium.definition import StudyDefinition
-from fidelium.errors import (
-    FideliumError,
-    NoDataError,
-    ObservationError,
-    SettingError,
-    SpaceError,
-    TrialError,
-    UnknownNameError,
-)
+from fidelium.errors import FideliumError, ObservationError, SettingError, TrialError
 from fidelium.execution.base import Objective
 from fidelium.execution.executors import evaluator_for_executor, local_executor
 from fidelium.execution.program import ExternalProgram
-from fidelium.fidelity import Fidelity, FidelityLadder
-from fidelium.history import Change, Direction, History, Trial, TrialState
+from fidelium.fidelity import Fidelity
+from fidelium.history import Trial, TrialState
 from fidelium.numbers import as_number
-from fidelium.snapshot import Snapshot
-from fidelium.space import SearchSpace
-from fidelium.storage.annotations import checked_note, checked_priority, checked_tag
-from fidelium.storage.base import Action, Annotation, Result, Storage, StudyStore, always
-from fidelium.strategies import registry
-from fidelium.strategies.base import Model, Modelled, RunModel, Strategy
-from fidelium.study.choosing import Chooser
+from fidelium.storage.base import Result, Storage, StudyStore, always
+from fidelium.study.answers import ModelledStudy
 from fidelium.study.kept_results import UNSTORED
-from fidelium.study.learned import Learned
 from fidelium.study.lock import choosing_lock
-from fidelium.study.repair import amend, expected_without, find
+from fidelium.study.repair import find
 from fidelium.study.resume import add_once, give_back_unseen
 from fidelium.study.runner import Policy, run_study
-from fidelium.study.steering import Wish, annotate, enqueue_all
-from fidelium.study.stopping import NEVER, Improvement, Stop, best_improvement, check_pays
-from fidelium.study.trial import Expectation, LiveTrial, RecommendedDesign, ending, result_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fidelium.study.steered import SteeredStudy
+from fidelium.study.stopping import NEVER, Stop
+from fidelium.study.trial import LiveTrial, ending, result_of
 
 _log = logging.getLogger("fidelium.study")
 
 
-class Study:
+class Study(ModelledStudy, SteeredStudy):
     """A search for the best design: made by `create_study`, driven by `ask` and `tell` or by `optimize`.
 
     Any number of threads may use it at the same time, and, with a storage, any number of processes. All randomness
@@ -69,73 +48,8 @@ class Study:
     """
 
     def __init__(self, definition: StudyDefinition, store: StudyStore, storage: Storage | None = None) -> None:
-        self._definition = definition
-        self._store = store
-        self._storage = storage
-        self._chooser = Chooser(definition)
+        super().__init__(definition, store, storage)
         self._asking = threading.Lock()  # held while a trial is chosen: the next choice must see it as pending
-        self._modelling = threading.Lock()
-        self._model: tuple[tuple[Trial, ...], SearchSpace | None, Model] | None = None  # of these finished trials
-        self._part: tuple[str, SearchSpace] | None = None  # the slice that was last asked for
-
-    def close(self) -> None:
-        """Close the storage; the study cannot be used afterwards. A study is also a context manager that does this."""
-        if self._storage is not None:
-            self._storage.close()
-
-    def __enter__(self) -> Study:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    # --- what it is made from ---
-
-    @property
-    def definition(self) -> StudyDefinition:
-        """Everything that the study is made from."""
-        return self._definition
-
-    @property
-    def space(self) -> SearchSpace:
-        """The parameters."""
-        return self._definition.space
-
-    @property
-    def ladder(self) -> FidelityLadder:
-        """The fidelities, low to high; the last is the target."""
-        return self._definition.ladder
-
-    @property
-    def direction(self) -> Direction:
-        """Maximise or minimise."""
-        return self._definition.direction
-
-    @property
-    def strategy(self) -> str | Strategy:
-        """The strategy, as it was given."""
-        assert not isinstance(self._definition.strategy, registry.StoredStrategy)  # `load_study` refuses it
-        return self._definition.strategy
-
-    @property
-    def seed(self) -> int:
-        """The seed of all randomness; the one drawn if none was given."""
-        return self._definition.seed
-
-    @property
-    def name(self) -> str | None:
-        """What the user calls the study."""
-        return self._definition.name
-
-    @property
-    def store(self) -> StudyStore:
-        """Where its trials are kept; for code that runs studies. Everybody else uses `ask` and `tell`."""
-        return self._store
-
-    @property
-    def initial(self) -> dict[str, int]:
-        """Points of the initial design, by fidelity; if left to us, a small budget reduces them."""
-        return dict(self._definition.initial)
 
     # --- ask and tell ---
 
@@ -366,342 +280,7 @@ class Study:
             run_study(self, evaluate, here, policy)
         return self.best
 
-    # --- steering ---
-
-    def enqueue(
-        self,
-        params: Mapping[str, Any],
-        fidelity: str | Fidelity | None = None,
-        priority: int = 0,
-        note: str | None = None,
-        *,
-        tags: Sequence[str] = (),
-        budget: float = math.inf,
-        who: str | None = None,
-    ) -> Trial:
-        """Queue a design that you believe in: `ask` and `optimize` run it next, like any other trial.
-
-        It reserves its cost. In a run whose budget does not pay for it, it waits for a larger one, and the others go
-        on. At its fidelity it counts as one of the runs of the initial design.
-
-        Args:
-            params: values of all parameters, within the bounds and the parameter constraints.
-            fidelity: a fidelity or its name; the target if None.
-            priority: queued trials of a higher one are started first; those of the same one in their order.
-            note: what to remember about it.
-            tags: short labels.
-            budget: what the study may spend in total: a design that does not fit into what is left is refused.
-            who: who does it, for `changes`; this login and host if None.
-
-        Returns:
-            The queued trial's record.
-
-        Raises:
-            SpaceError: if the design is not valid.
-            FidelityError: if the fidelity is unknown.
-            BudgetError: if the design does not fit into the rest of the budget; nothing changes.
-            SettingError: if the priority, the note or a tag is not valid.
-        """
-        wish = Wish(params, fidelity, priority, note, tags)
-        return enqueue_all(self._store, self._definition, [wish], budget, who)[0]
-
-    def prioritise(self, trial: LiveTrial | Trial | int, priority: int, *, who: str | None = None) -> Trial:
-        """Give a queued trial another priority: those of a higher one are started first.
-
-        Raises:
-            TrialError: if the trial is not one of this study, or not queued; nothing changes.
-            SettingError: if the priority is not a whole number.
-        """
-        return annotate(self._store, trial, Annotation.PRIORITISE, str(checked_priority(priority)), who)
-
-    def note(self, trial: LiveTrial | Trial | int, text: str, *, who: str | None = None) -> Trial:
-        """Write a note on a trial in any state; it replaces the one before, and an empty one removes it.
-
-        Raises:
-            TrialError: if the trial is not one of this study.
-            SettingError: if the note is not a text, or too long.
-        """
-        return annotate(self._store, trial, Annotation.NOTE, checked_note(text) or "", who)
-
-    def tag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
-        """Give a trial in any state a tag: one word.
-
-        Raises:
-            TrialError: if the trial is not one of this study.
-            SettingError: if the tag is not one word.
-        """
-        return annotate(self._store, trial, Annotation.TAG, checked_tag(tag), who)
-
-    def untag(self, trial: LiveTrial | Trial | int, tag: str, *, who: str | None = None) -> Trial:
-        """Remove a tag from a trial.
-
-        Raises:
-            TrialError: if the trial is not one of this study, or has no such tag.
-        """
-        return annotate(self._store, trial, Annotation.UNTAG, checked_tag(tag), who)
-
-    # --- repair ---
-
-    def exclude(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Exclude a finished trial: the model forgets it and it is never the best; its record and its cost stay.
-
-        Args:
-            trial: the trial, its record, or its number.
-            reason: why; kept in `changes`.
-            who: who does it; this login and host if None.
-
-        Returns:
-            The trial's record.
-
-        Raises:
-            TrialError: if the trial is not one of this study, is not finished, or is excluded already; nothing changes.
-        """
-        return amend(self._store, trial, Action.EXCLUDE, reason, who)
-
-    def restore(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Undo `exclude`. The arguments are the same.
-
-        Raises:
-            TrialError: if the trial is not one of this study, or not excluded; nothing changes.
-        """
-        return amend(self._store, trial, Action.RESTORE, reason, who)
-
-    def retry(self, trial: LiveTrial | Trial | int, reason: str = "", *, who: str | None = None) -> Trial:
-        """Queue a failed, lost or excluded trial again: the next `ask` returns it.
-
-        It is charged once only, except where costs are measured: then it costs what all its attempts take.
-
-        The arguments are those of `exclude`.
-
-        Raises:
-            TrialError: if the trial is not one of this study, is running, queued, done and not excluded, or data that
-                was given; nothing changes.
-        """
-        return amend(self._store, trial, Action.RETRY, reason, who)
-
-    def correct(
-        self,
-        trial: LiveTrial | Trial | int,
-        value: float,
-        measured_cost: float | None = None,
-        reason: str = "",
-        *,
-        outcomes: Mapping[str, float] | None = None,
-        std: float | None = None,
-        who: str | None = None,
-    ) -> Trial:
-        """Record the value of a trial that failed, or was queued again, although its evaluation did give one.
-
-        Args:
-            trial: the trial, its record, or its number.
-            value: what was observed, in the user's units.
-            measured_cost: what the evaluation really cost.
-            reason: why; kept in `changes`.
-            outcomes: named results beside the value; all that constraints name.
-            std: standard error of the value, as in `tell`.
-            who: who does it; this login and host if None.
-
-        Returns:
-            The trial's record, done.
-
-        Raises:
-            TrialError: if the trial is not one of this study, is running, done, or was never started; nothing changes.
-            ObservationError: if the value is not a finite number, `std` is not one >= 0, or an outcome that a
-                constraint names is missing or not finite; nothing changes.
-        """
-        result = result_of(self._definition, value, None, measured_cost, outcomes, std)
-        if result.reason is not None:
-            raise ObservationError(f"a trial is corrected with a finite value and all outcomes: {result.reason}")
-        return amend(self._store, trial, Action.CORRECT, reason, who, result)
-
-    def expectations(self, trials: Sequence[LiveTrial | Trial | int]) -> tuple[Expectation, ...]:
-        """What a model without these trials expects of each of them: whether to `exclude` them. It is fitted anew.
-
-        Args:
-            trials: finished ones; the trials, their records, or their numbers.
-
-        Raises:
-            TrialError: if one of them is not one of this study, or not finished.
-        """
-        now = self.snapshot()
-        records = [find(now.trials, trial) for trial in trials]
-        return expected_without(self._chooser, now, records)
-
-    def changes(self) -> tuple[Change, ...]:
-        """What people have changed, oldest first: queued, excluded, retried, annotated trials, and stops by a rule."""
-        return self._store.changes()
-
-    # --- what is known ---
-
-    def snapshot(self, budget: float = math.inf) -> Snapshot:
-        """The study as it is now, from one read of the storage: trials, spent, remaining, pending, best.
-
-        Args:
-            budget: what the study may spend in total.
-        """
-        trials, constraints = self._store.trials(), self._definition.constraints
-        if constraints != self._store.definition.constraints:  # the stored study is viewed with others
-            trials = tuple(replace(trial, constraints=constraints) for trial in trials)
-        return Snapshot(self._definition, trials, budget)
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """All trials as they are now: queued, running, done, failed and lost ones, and data that was given."""
-        return self.snapshot().trials
-
-    @property
-    def best(self) -> Trial | None:
-        """The best feasible trial at the target fidelity, None if there is none."""
-        return self.snapshot().best
-
-    @property
-    def spent(self) -> float:
-        """The cost of all trials that were run or are running, failed ones included; data that was given is free."""
-        return self.snapshot().spent
-
-    def history(self) -> History:
-        """All trials in the form that strategies use."""
-        return self.snapshot().history
-
-    @property
-    def has_model(self) -> bool:
-        """Whether the strategy has a model of its own; `predict` and `recommend` fit the default's otherwise."""
-        return isinstance(self._chooser.strategy, Modelled)
-
-    def recommend(self, fixed: Mapping[str, Any] | None = None) -> RecommendedDesign:
-        """The best feasible design observed at the target, or a new one that is better with good probability.
-
-        It comes with its observed value where the model finds that runs repeat, else with the posterior mean and
-        standard deviation of the target; and with the probability that a run there succeeds and meets all constraints.
-        A new design is recommended only if that probability is at least 90 %, or no feasible design is known.
-
-        Args:
-            fixed: values of some parameters: the best design with these; the model is fitted anew for it.
-
-        Raises:
-            NoDataError: if nothing was observed yet.
-            SpaceError: if a fixed value is not valid.
-        """
-        part = self._slice(fixed)
-        choice = self._fitted(part).recommend()
-        seen = self.history().best_trial_at(np.asarray(choice.unit_x))
-        params = (part or self.space).decode(np.asarray(choice.unit_x)) if seen is None else seen.params
-        number = None if seen is None else seen.number
-        mean, chance = self.direction.sign * float(choice.mean), float(choice.feasible_probability)
-        return RecommendedDesign(params, mean, float(choice.std), number, chance)
-
-    def improvement(self, worth: float = math.inf, fixed: Mapping[str, Any] | None = None) -> Improvement | None:
-        """What another run at the target is expected to bring: by `Stop(worth=...)` a study stops when it costs more.
-
-        Args:
-            worth: what a unit of the objective is worth, in the unit of the costs; infinite if costs do not matter.
-            fixed: values of some parameters, as in `ask`.
-
-        Returns:
-            The design that promises most after its cost; None while no feasible value at the target is known.
-
-        Raises:
-            NoDataError: if nothing was observed yet.
-            SettingError: if `worth` is not above 0, or the strategy's own model does not know it.
-            SpaceError: if a fixed value is not valid.
-        """
-        Stop(worth=worth)
-        return self._improvement(worth, self._slice(fixed))
-
-    def learned(self) -> Learned:
-        """What the model has learned: how each fidelity correlates with the target, and whether runs succeed.
-
-        Its `lines` say it in sentences, also which fidelity is not worth having.
-
-        Raises:
-            NoDataError: if nothing was observed yet.
-        """
-        return Learned.of(self._fitted(), replace(self.snapshot(), trials=self.snapshot().finished).history)
-
-    def predict(
-        self,
-        designs: Sequence[Mapping[str, Any]],
-        fidelity: str | Fidelity | None = None,
-        outcome: str | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The model's mean and standard deviation of the objective or of an outcome, in the user's units.
-
-        Where the model has bent values with a long tail, it is the median that is given, and half of the width of the
-        interval of 68 % about it.
-
-        Args:
-            designs: a list of parameter values.
-            fidelity: a fidelity's name, the target if None.
-            outcome: the name of an outcome, the objective if None. An outcome without a constraint gets a model of its
-                own, if every observation has it.
-
-        Raises:
-            SpaceError: if a design is outside of the bounds; it may violate constraints.
-            FidelityError: if the fidelity is unknown.
-            UnknownNameError: if there is no such outcome.
-            NoDataError: if nothing was observed yet.
-        """
-        position = len(self.ladder) - 1 if fidelity is None else self.ladder.index(fidelity)
-        unit_x = self._encoded("predict", designs)
-        if outcome is None:
-            mean, std = self._fitted().predict(unit_x, position)
-            return self.direction.sign * np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
-        names = [each.name for each in self._definition.constraints]
-        if outcome in names:
-            return self._run_model().predict_outcome(unit_x, position, names.index(outcome))
-        return self._model_of(outcome).predict(unit_x, position)
-
-    def feasibility(self, designs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """The probability that a run at the target succeeds and meets all constraints, for each design.
-
-        Args:
-            designs: a list of parameter values.
-
-        Raises:
-            SpaceError: if a design is outside of the bounds; one that violates a known constraint has probability 0.
-            NoDataError: if nothing was observed yet.
-            SettingError: if the strategy's own model knows the objective only.
-        """
-        unit_x = self._encoded("feasibility", designs)
-        known = np.array([self.space.contains(params) for params in designs], dtype=float)
-        return known * self._run_model().feasibility(unit_x)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """All trials as a table with the columns of `fidelium export`.
-
-        They are number, state, fidelity, cost, value, one column per parameter and per outcome, feasible if there are
-        constraints, then measured_cost, std, excluded, given, attempt, worker, started, finished, priority, tags
-        (joined by commas), note and reason.
-
-        A parameter called like one of the other columns gets the prefix `params_`.
-        """
-        from fidelium.study.dataframe import to_dataframe  # pandas is slow to import, and only needed here
-
-        return to_dataframe(self.space, self.trials, self._definition.constraints)
-
-    def __repr__(self) -> str:
-        now = self.snapshot()
-        counts, best = Counter(trial.fidelity.name for trial in now.trials), now.best
-        found = "feasible value" if self._definition.constraints else "value"
-        parts = [
-            f"{len(now.trials)} trials ({', '.join(f'{counts[name]} {name}' for name in self.ladder.names)})",
-            *(f"{count} {state}" for state, count in now.states.items() if count and state != TrialState.DONE),
-            f"spent {now.spent:g}",
-            f"no {found} at the target yet" if best is None else f"best {best.value:g} at {best.params}",
-        ]
-        title = "Study" if self.name is None else f"Study {self.name!r}"
-        return f"<{title} to {self.direction} {self.ladder.target.name!r}: {', '.join(parts)}>"
-
     # --- inside ---
-
-    def _slice(self, fixed: Mapping[str, Any] | None) -> SearchSpace | None:
-        """The slice of the space in which parameters have fixed values, kept for the next call; None if none has."""
-        if fixed is None or fixed == {}:
-            return None
-        key = repr(fixed)
-        if self._part is None or self._part[0] != key:
-            self._part = (key, self.space.holding(fixed))
-        return self._part[1]
 
     def _drop(self, trial: Trial) -> None:
         """Record a claimed trial as failed: it is outside of bounds or constraints that were changed meanwhile."""
@@ -720,65 +299,3 @@ class Study:
         if not record.state.is_pending:
             raise TrialError(f"trial {record.number} is already finished ({ending(record)}); ask for a new one")
         return record if isinstance(trial, int) else replace(record, attempt=trial.attempt)  # the store compares
-
-    def _encoded(self, method: str, designs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """The designs as rows of the unit cube."""
-        if isinstance(designs, Mapping):
-            raise SpaceError(f"{method} takes a list of designs, got one design; write {method}([params])")
-        points = [self.space.encode(self.space.within_bounds(params)) for params in designs]
-        return np.array(points).reshape(len(points), self.space.dimension)
-
-    def _run_model(self) -> RunModel:
-        """The model, if it knows of constraints and failures.
-
-        Raises:
-            SettingError: if it does not.
-        """
-        model = self._fitted()
-        if not isinstance(model, RunModel):
-            raise SettingError(f"the model of strategy {self._definition.strategy_name} knows the objective only")
-        return model
-
-    def _model_of(self, outcome: str) -> Model:
-        """A model of an outcome that no constraint names, as if it were the objective."""
-        finished = [trial for trial in self.snapshot().finished if trial.is_observation]
-        with_it = tuple(
-            replace(trial, value=trial.outcomes[outcome], std=None) for trial in finished if outcome in trial.outcomes
-        )
-        if not with_it or len(with_it) < len(finished):
-            known = sorted({name for trial in finished for name in trial.outcomes})
-            raise UnknownNameError(
-                f"{len(with_it)} of {len(finished)} observations have an outcome {outcome!r}; known are {known}"
-            )
-        history = History(self.space, self.ladder, Direction.MAXIMIZE, with_it)
-        return self._chooser.fitted(history, len(with_it))
-
-    def _check_pays(self, worth: float, part: SearchSpace | None) -> None:
-        """Refuse to go on if another run costs more than it is expected to bring.
-
-        Raises:
-            NotWorthwhileError: if it does.
-        """
-        if any(trial.is_observation for trial in self.snapshot().finished):
-            check_pays(self._improvement(worth, part), worth, self.ladder.target.name)
-
-    def _improvement(self, worth: float, part: SearchSpace | None) -> Improvement | None:
-        history = replace(self.history(), space=part or self.space)
-        return best_improvement(self._fitted(part), history, worth)
-
-    def _fitted(self, part: SearchSpace | None = None) -> Model:
-        """The model of all finished trials, kept until they change.
-
-        Args:
-            part: the slice of the space in which it searches; None for all of it.
-        """
-        now = self.snapshot()
-        finished = now.finished
-        if not any(trial.is_observation for trial in finished):
-            raise NoDataError("nothing has been observed yet; tell the value of a trial or add an observation first")
-        with self._modelling:
-            if self._model is None or self._model[0] != finished or self._model[1] is not part:
-                history = replace(now, trials=finished).history
-                history = history if part is None else replace(history, space=part)
-                self._model = (finished, part, self._chooser.fitted(history, len(finished)))
-            return self._model[2]
