@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from fidelium.catalogue import Catalogue
 from fidelium.constraints import OutcomeConstraint
 from fidelium.definition import StudyDefinition
 from fidelium.errors import StorageError
@@ -289,12 +290,27 @@ def test_schema_4_is_read_as_it_was_written(tmp_path):
     assert schema_version(f"sqlite:///{file}") == 4
     upgrade(f"sqlite:///{file}")
     storage = open_storage(f"sqlite:///{file}")
-    trials = storage.open("plate ä").trials()
+    store = storage.open("plate ä")
+    definition, trials, changes = store.definition, store.trials(), store.changes()
     storage.close()
-    assert [trial.std for trial in trials] == [0.1 + 0.2, 0.0, None, 2.5]
-    assert [trial.priority for trial in trials] == [0, 7, -3, 0]
-    assert [trial.note for trial in trials] == ["checked by hand, ä", None, "", None]
-    assert [trial.tags for trial in trials] == [("good", "ä b"), (), (), ("x",)]
+    items = {"IPE 80 ä": {"area": 7.64, "inertia": 80.1}, "IPE 200": {"area": 28.5, "inertia": 1943.0}}
+    assert definition.space.parameters == {"x": Real(-1, 1.5), "profile": Catalogue(items, log=["inertia"])}
+    coarse, fine = definition.ladder
+    assert (coarse.inputs, fine.inputs, fine.cost) == (("x",), None, "10 + x * profile.area / 100")
+    assert fine.cost_of({"x": 1.0, "profile": "IPE 200"}) == 10.285
+    assert definition.measures_costs
+    assert [trial.std for trial in trials] == [0.1 + 0.2, 0.0, None, 2.5, None]
+    assert [trial.priority for trial in trials] == [0, 6, -3, 0, 0]
+    assert [trial.note for trial in trials] == ["checked by hand, ä", None, "the mesh is coarse", None, None]
+    assert [trial.tags for trial in trials] == [("good", "ä-b"), (), ("thin",), (), ()]
+    assert [trial.cost for trial in trials] == [0, 0.1 + 0.7, trials[2].cost, 0, 12.5]
+    assert trials[2].cost == fine.cost_of(trials[2].params)
+    assert [(change.action, change.trial, change.who) for change in changes] == [
+        *(("enqueue", number, "ada@host") for number in (1, 2)),
+        *((action, 2, "bob@host") for action in ("note", "tag", "prioritise")),
+        ("untag", 3, "bob@host"),
+        ("stop", None, "host:1"),
+    ]
 
 
 @pytest.mark.parametrize(
