@@ -167,7 +167,7 @@ def test_a_strategy_of_the_users_own_is_kept_to_the_slice():
     assert study.ask(fixed=FIXED).params == {"x": 0.9, "y": 0.7, "n": 1, "core": "foam"}
 
 
-@pytest.mark.parametrize("strategy", ["dnn-mfbo", "mf-mes", "sf-ei"])
+@pytest.mark.parametrize("strategy", ["dnn-mfbo", "sf-ei"])
 def test_outcomes_with_limits_and_failures_are_searched_in_the_slice_too(strategy):
     def limited(params, fidelity):
         if params["x"] > 0.9:
