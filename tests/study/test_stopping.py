@@ -13,6 +13,7 @@ from fidelium.errors import SettingError
 from fidelium.history import History
 from fidelium.numerics.scaling import Scale
 from fidelium.numerics.warping import Bend, Warp
+from fidelium.strategies.base import Recommendation
 from fidelium.strategies.expected_improvement import expected_improvement
 
 SPACE = {"x": fd.Real(0, 1), "y": fd.Real(0, 1)}
@@ -191,7 +192,7 @@ class Blind:
             return np.zeros(len(unit_x)), np.ones(len(unit_x))
 
         def recommend(self):
-            raise NotImplementedError
+            return Recommendation(np.full(2, 0.5), 0.0, 1.0)
 
     def propose(self, history: History, pending, key):
         from fidelium.strategies.initial_design import RandomSearch

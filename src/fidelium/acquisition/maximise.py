@@ -74,12 +74,11 @@ def search(
             above this level, softly at least 0, is then divided by them.
     """
     if success is not None:
-        worth, members = _if_it_succeeds(worth, log_worth), [(each, (context, success)) for each, context in members]
+        worth, members = _if_it_succeeds(worth, log_worth), _knowing(members, success)
     surfaces = cost_surfaces(history.costs) if history.costs.depend_on_design else ()
     if surfaces:
         worth = _per_cost(worth, log_worth, level is not None)
-        known = (surfaces, jnp.asarray(0.0 if level is None else level))
-        members = [(each, (context, *known)) for each, context in members]
+        members = _knowing(members, surfaces, jnp.asarray(0.0 if level is None else level))
     # fidelities that share a compiled function are all evaluated, allowed or not: otherwise another one would be
     # compiled when the budget runs out
     every = tuple(range(0 if together else min(fidelities), len(history.ladder)))
@@ -117,6 +116,11 @@ def search(
             ranked.append(Candidate(x, m, value - math.log(cost) if log_worth else value / cost))
     allowed = [candidate for candidate in ranked if candidate.fidelity in fidelities]
     return sorted(allowed, key=lambda candidate: -candidate.worth)
+
+
+def _knowing(members: Sequence[Member], *more: Any) -> list[Member]:
+    """The members, whose contexts hold more than before."""
+    return [(each, (context, *more)) for each, context in members]
 
 
 MOST_RANKED = 64
