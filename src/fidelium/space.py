@@ -24,16 +24,9 @@ from numpy.typing import NDArray
 
 from fidelium.catalogue import Catalogue
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import (
-    Arithmetic,
-    Columns,
-    Constraint,
-    Variable,
-    number_of,
-    parse,
-    parse_arithmetic,
-)
+from fidelium.parameter_constraints.expressions import Arithmetic, Columns, Constraint, Variable, number_of
 from fidelium.parameter_constraints.feasible_set import FeasibleSet
+from fidelium.parameter_constraints.parser import parse, parse_arithmetic
 from fidelium.parameter_constraints.region import Region, owners
 from fidelium.parameters import Categorical, Integer, Parameter, Real
 

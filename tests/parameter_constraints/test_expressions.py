@@ -13,15 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fidelium.errors import SpaceError
-from fidelium.parameter_constraints.expressions import (
-    DEEPEST,
-    LONGEST,
-    Columns,
-    Variable,
-    differentiate,
-    evaluate,
-    parse,
-)
+from fidelium.parameter_constraints.expressions import Columns, Variable, differentiate, evaluate
+from fidelium.parameter_constraints.parser import DEEPEST, LONGEST, parse
 
 REALS = {"a": Variable("real"), "b": Variable("real"), "c": Variable("real")}
 VARIABLES = {
